@@ -77,7 +77,7 @@ func (op Op) ValidFor(res Result) time.Duration {
 	case layout.Window:
 		good = min(good, res.ResetAfter)
 	case layout.Buckets: // the newest bucket was charged, so it leaves the window last
-		good = min(good, res.ResetAfter-micros(int64(r.Layout().Window)*r.Layout().Interval))
+		good = min(good, res.ResetAfter-layout.Duration(int64(r.Layout().Window)*r.Layout().Interval))
 	}
 	return max(0, good-time.Microsecond) // the store's clock has whole microseconds
 }

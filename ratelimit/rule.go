@@ -28,7 +28,7 @@ func newRule(l layout.Layout, err string) Rule {
 	if err != "" {
 		return invalidRule(err)
 	}
-	l.Burst, l.Name = l.Limit, periodName(micros(l.Per))
+	l.Burst, l.Name = l.Limit, periodName(layout.Duration(l.Per))
 	l.SetID()
 	return changed(l, "")
 }
@@ -88,22 +88,22 @@ func (r Rule) Limit() int64 { return r.Layout().Limit }
 func (r Rule) Burst() int64 { return r.Layout().Burst }
 
 // Per returns the interval that the limit is over.
-func (r Rule) Per() time.Duration { return micros(r.Layout().Per) }
+func (r Rule) Per() time.Duration { return layout.Duration(r.Layout().Per) }
 
 // Interval returns the length of a bucket, 0 if there are none.
-func (r Rule) Interval() time.Duration { return micros(r.Layout().Interval) }
+func (r Rule) Interval() time.Duration { return layout.Duration(r.Layout().Interval) }
 
 // Span returns the longest interval that can be counted, 0 if none can.
-func (r Rule) Span() time.Duration { return micros(r.Layout().Span) }
+func (r Rule) Span() time.Duration { return layout.Duration(r.Layout().Span) }
 
 // Expiry returns how long after its last charge a counter may still matter. For a GCRA, an Add
 // beyond the burst lasts longer.
-func (r Rule) Expiry() time.Duration { return micros(r.Layout().Expiry) }
+func (r Rule) Expiry() time.Duration { return layout.Duration(r.Layout().Expiry) }
 
 // Block returns the rule's block, zero if there is none.
 func (r Rule) Block() Block {
 	l := r.Layout()
-	return Block{After: int(l.BlockAfter), For: micros(l.BlockFor)}
+	return Block{After: int(l.BlockAfter), For: layout.Duration(l.BlockFor)}
 }
 
 // Layout returns the rule's numbers for a store. They must not be changed.
@@ -139,11 +139,6 @@ func (r Rule) String() string {
 		limit += ", stream"
 	}
 	return fmt.Sprintf("%v(%s)", l.Algorithm, limit)
-}
-
-// micros returns a duration from 0 to MaxDuration: a clock that goes back makes long waits.
-func micros(n int64) time.Duration {
-	return time.Duration(min(max(0, n), MaxDuration.Microseconds())) * time.Microsecond
 }
 
 // WithLimit returns the rule with another limit, at least 1. The counter is the same. A GCRA's

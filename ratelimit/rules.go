@@ -77,9 +77,6 @@ func GCRA(limit int64, per time.Duration) Rule {
 		ratioError("GCRA", limit, per))
 }
 
-// maxCount is the largest count and limit: the largest integer that Lua holds exactly.
-const maxCount = 1 << 53
-
 // The checks return what is wrong, beginning with the field, or "".
 
 func ratioError(constructor string, limit int64, per time.Duration) string {
@@ -87,7 +84,7 @@ func ratioError(constructor string, limit int64, per time.Duration) string {
 }
 
 func limitError(field string, limit, least int64) string {
-	if limit < least || limit > maxCount {
+	if limit < least || limit > layout.MaxCount {
 		return fmt.Sprintf("%s is %d, want %d to 2^53", field, limit, least)
 	}
 	return ""
@@ -105,7 +102,7 @@ func durationError(field string, d time.Duration) string {
 
 // burstError checks a GCRA's burst: (burst + 1) × per in microseconds is at most 2^53.
 func burstError(field string, burst, per int64) string {
-	if most := maxCount/per - 1; burst < 1 || burst > most {
+	if most := layout.MaxCount/per - 1; burst < 1 || burst > most {
 		return fmt.Sprintf("%s is %d, want 1 to %d, so that (burst + 1) × per in microseconds is at most 2^53", field, burst, most)
 	}
 	return ""

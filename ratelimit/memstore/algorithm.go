@@ -1,8 +1,6 @@
 package memstore
 
 import (
-	"time"
-
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
@@ -158,15 +156,6 @@ func (r *rule) refund(s state, c ratelimit.Receipt, now int64) bool {
 // freshResult is the check of a counter that doesn't exist, whatever the algorithm.
 func (r *rule) freshResult() ratelimit.Result {
 	return ratelimit.Result{Allowed: true, Limit: r.Limit, Remaining: r.Burst}
-}
-
-// micros returns d in microseconds, rounded up.
-func micros(d time.Duration) int64 { return ceilDiv(int64(d), int64(time.Microsecond)) }
-
-// duration saturates at both ends: a clock that goes back by centuries makes waits that
-// long, and the wait for what is past is none.
-func duration(micros int64) time.Duration {
-	return time.Duration(min(max(0, micros), ratelimit.MaxDuration.Microseconds())) * time.Microsecond
 }
 
 // ceilDiv and floorDiv divide by a positive b.

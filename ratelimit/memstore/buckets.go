@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // bucketAlgorithm counts in running totals. Its state is
@@ -63,7 +65,7 @@ func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bo
 	g := p.ring(s, r, now)
 	total := g.total()
 	allowed = n <= r.Limit-(total-g.totalBefore(int64(r.Window)))
-	return allowed, n <= maxCount-total || n <= maxCount-(total-g.totalBefore(int64(r.Buckets)))
+	return allowed, n <= storage.MaxCount-total || n <= storage.MaxCount-(total-g.totalBefore(int64(r.Buckets)))
 }
 
 // check counts over Per: the current bucket and as many before it as touch the interval.
@@ -78,10 +80,10 @@ func (p bucketAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Re
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = duration(g.timeUntil(r, back, total+n-r.Limit, now))
+		res.RetryAfter = layout.Duration(g.timeUntil(r, back, total+n-r.Limit, now))
 	}
 	if used > 0 {
-		res.ResetAfter = duration(g.timeUntil(r, back, total, now))
+		res.ResetAfter = layout.Duration(g.timeUntil(r, back, total, now))
 	}
 }
 
@@ -174,7 +176,7 @@ func (g *ring) total() int64 { return g.get(0) }
 // maxTotal returns the largest total that is exact and has room.
 func (g *ring) maxTotal() int64 {
 	if g.wide {
-		return maxCount
+		return storage.MaxCount
 	}
 	return math.MaxUint32
 }

@@ -28,7 +28,7 @@ func (g *group) makeRoom() (denied bool, err error) {
 		r := ruleFor(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.insertFresh(hash, r) != nil
-		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), micros(op.Prepaid)) {
+		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), storage.Micros(op.Prepaid)) {
 			g.undoMakeRoom(i)
 			return g.denyOrFail(i)
 		}

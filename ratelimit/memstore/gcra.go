@@ -4,6 +4,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // gcraAlgorithm keeps a level, as package gcra defines it. Its state is
@@ -41,7 +42,7 @@ func (p gcraAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Resu
 	g := gcra.Rule{Limit: r.Limit, Burst: r.Burst, Per: r.Per}
 	remaining, retry, reset := g.Check(g.Level(s.a, s.b, now), max(0, s.a-now), n)
 	res.Limit, res.Remaining, res.Allowed = r.Limit, remaining, n <= remaining
-	res.RetryAfter, res.ResetAfter = duration(retry), duration(reset)
+	res.RetryAfter, res.ResetAfter = layout.Duration(retry), layout.Duration(reset)
 }
 
 func (p gcraAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt {

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
@@ -31,7 +32,7 @@ func (g *group) do() error {
 	case ratelimit.Peek:
 		*out = g.peek(ruleFor(op), op.N)
 		out.Violated = !out.Allowed
-		out.Blocked = duration(max(0, g.blockTimeLeft(ruleFor(op))))
+		out.Blocked = layout.Duration(max(0, g.blockTimeLeft(ruleFor(op))))
 	case ratelimit.Count:
 		*out = ratelimit.Result{Allowed: true, Limit: ruleFor(op).Limit, Count: g.count(op)}
 	case ratelimit.Reset:
@@ -143,8 +144,8 @@ func applyBlock(r *ratelimit.Result, left int64) {
 		return
 	}
 	r.Allowed, r.Remaining = false, 0
-	r.RetryAfter = max(r.RetryAfter, duration(left))
-	r.ResetAfter = max(r.ResetAfter, duration(left))
+	r.RetryAfter = max(r.RetryAfter, layout.Duration(left))
+	r.ResetAfter = max(r.ResetAfter, layout.Duration(left))
 }
 
 // deny answers a take of a denied group.
@@ -157,7 +158,7 @@ func (g *group) deny(i int) {
 	case !out.Allowed || g.blockTimeLeft(r) > 0:
 		left := g.countDenial(r)
 		applyBlock(out, left)
-		out.Blocked = duration(max(0, left))
+		out.Blocked = layout.Duration(max(0, left))
 	default:
 		applyBlock(out, g.wait) // only a full store denies
 	}
@@ -184,7 +185,7 @@ func (g *group) countDenial(r *rule) int64 {
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleFor(op)
 	s := g.find(r)
-	res.Receipt = r.charge(s, op.N, g.now, micros(op.Prepaid))
+	res.Receipt = r.charge(s, op.N, g.now, storage.Micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
 	res.Allowed = true
@@ -222,7 +223,7 @@ func interval(op *ratelimit.Op) int64 {
 	if op.Interval == 0 {
 		return ruleFor(op).Per
 	}
-	return micros(op.Interval)
+	return storage.Micros(op.Interval)
 }
 
 // hash returns the hash of the key's counter of r, from that of the key.

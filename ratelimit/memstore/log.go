@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // logAlgorithm remembers every charge, those of one microsecond as one event. Its state is
@@ -105,7 +107,7 @@ func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64
 func (logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	l := eventsOf(s)
 	used := l.unitsSince(now - r.Per)
-	return n <= r.Limit-used, n <= maxCount-used
+	return n <= r.Limit-used, n <= storage.MaxCount-used
 }
 
 func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
@@ -118,10 +120,10 @@ func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result)
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = duration(l.timeReached(total+n-r.Limit) + r.Per - now)
+		res.RetryAfter = layout.Duration(l.timeReached(total+n-r.Limit) + r.Per - now)
 	}
 	if used > 0 {
-		res.ResetAfter = duration(l.timeReached(total) + r.Per - now)
+		res.ResetAfter = layout.Duration(l.timeReached(total) + r.Per - now)
 	}
 }
 

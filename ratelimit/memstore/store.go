@@ -45,9 +45,6 @@ const (
 )
 
 const (
-	// maxCount is the largest count: what a float64 holds exactly.
-	maxCount = 1 << 53
-
 	minBytes = 1 << 20
 	// A shard is worth having only if it is large: each evicts by itself.
 	subjectsPerShard = 256

@@ -1,6 +1,11 @@
 package memstore
 
-import "github.com/lazyreq/lazyreq/ratelimit"
+import (
+	"github.com/lazyreq/lazyreq/ratelimit"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
+)
 
 // windowAlgorithm counts in windows that begin with their first charge. Its state is
 //
@@ -28,7 +33,7 @@ func (windowAlgorithm) usedUnits(s state, now int64) int64 {
 
 func (p windowAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	used := p.usedUnits(s, now)
-	return n <= r.Limit-used, n <= maxCount-used
+	return n <= r.Limit-used, n <= storage.MaxCount-used
 }
 
 func (p windowAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
@@ -36,10 +41,10 @@ func (p windowAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Re
 	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
 	res.Allowed = n <= res.Remaining
 	if !res.Allowed {
-		res.RetryAfter = duration(s.until - now)
+		res.RetryAfter = layout.Duration(s.until - now)
 	}
 	if used > 0 {
-		res.ResetAfter = duration(s.until - now)
+		res.ResetAfter = layout.Duration(s.until - now)
 	}
 }
 

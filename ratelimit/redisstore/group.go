@@ -6,6 +6,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
@@ -100,10 +101,9 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 // receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
 // charge of this counter can have made the receipt.
 func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
-	const exact = 1 << 53 // up to here Lua's numbers are integers
 	c := &op.Receipt
-	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > exact ||
-		c.Generation > exact && op.Rule.Layout().Algorithm != storage.GCRA {
+	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > storage.MaxCount ||
+		c.Generation > storage.MaxCount && op.Rule.Layout().Algorithm != storage.GCRA {
 		return 0, 0, 0
 	}
 	return c.N, c.At, c.Generation
@@ -152,7 +152,7 @@ func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratel
 		res = a.peekResult(r.counterReply, op.N+pending)
 	}
 	res.Allowed, res.Violated = r.verdict == verdictDone, r.verdict == verdictViolated
-	if hold := microseconds(r.hold); hold > 0 && op.Kind != ratelimit.Add {
+	if hold := layout.Duration(r.hold); hold > 0 && op.Kind != ratelimit.Add {
 		res.Remaining = 0
 		res.RetryAfter, res.ResetAfter = max(res.RetryAfter, hold), max(res.ResetAfter, hold)
 		if res.Violated {

@@ -2,11 +2,11 @@ package redisstore
 
 import (
 	"context"
-	"time"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // sharesCall reports whether an op that is a group by itself shares a script call with equal ops on other
@@ -169,11 +169,6 @@ func (a *ruleArgs) quotaResult(q quota) ratelimit.Result {
 		return ratelimit.Result{}
 	}
 	return ratelimit.Result{
-		Limit: a.limit, Remaining: q.remaining, RetryAfter: microseconds(q.retry), ResetAfter: microseconds(q.reset),
+		Limit: a.limit, Remaining: q.remaining, RetryAfter: layout.Duration(q.retry), ResetAfter: layout.Duration(q.reset),
 	}
-}
-
-// microseconds returns a duration, at most ratelimit.MaxDuration.
-func microseconds(n int64) time.Duration {
-	return time.Duration(min(n, ratelimit.MaxDuration.Microseconds())) * time.Microsecond
 }

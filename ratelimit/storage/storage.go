@@ -81,8 +81,8 @@ func Pending(takes []ratelimit.Op, id uint64) int64 {
 	return n
 }
 
-// maxCount is the largest count and limit: a double, and so Lua, holds every integer up to it.
-const maxCount = 1 << 53
+// MaxCount is the largest count and limit. A float64, and so Lua, holds all whole numbers up to it exactly.
+const MaxCount = layout.MaxCount
 
 // Validate returns what is wrong with ops apart from any store's state: [ratelimit.ErrOp],
 // [ratelimit.ErrTooLarge], [ratelimit.ErrInterval], [ratelimit.ErrNoCount],
@@ -132,7 +132,7 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 // caller's mistake even if it is also too much to count.
 func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	l := op.Rule.Layout()
-	n, most := op.N, int64(maxCount)
+	n, most := op.N, int64(MaxCount)
 	if l.Algorithm == GCRA {
 		most = gcra.MaxUnits(l.Per)
 	}

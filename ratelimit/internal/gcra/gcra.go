@@ -12,12 +12,13 @@ package gcra
 import (
 	"math"
 	"math/bits"
+
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // MaxUnits returns how many units there can be in a level.
 func MaxUnits(per int64) int64 {
-	const exact = 1 << 53
-	return min(exact, exact/per*1000)
+	return min(layout.MaxCount, layout.MaxCount/per*1000)
 }
 
 // Rule is what a GCRA is made of. Per is in microseconds.

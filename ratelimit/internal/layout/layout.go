@@ -2,7 +2,20 @@
 // package storage shows to stores.
 package layout
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/lazyreq/lazyreq/internal/option"
+)
+
+// MaxCount is the largest count and limit. A float64, and so Lua, holds all whole numbers up to it exactly.
+const MaxCount = 1 << 53
+
+// Duration returns n microseconds as a duration from 0 to [option.MaxDuration]: a clock that goes back makes long waits.
+func Duration(n int64) time.Duration {
+	return time.Duration(min(max(0, n), option.MaxDuration.Microseconds())) * time.Microsecond
+}
 
 // Algorithm is a way of counting. The zero Algorithm marks an invalid rule.
 type Algorithm uint8

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // rule is a [config.Rule] at work.
@@ -111,9 +112,6 @@ func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result)
 	return out
 }
 
-// maxCost bounds the cost that a request may name itself.
-const maxCost = 1 << 53
-
 // costFunc returns the function of what a request costs, nil for 1.
 func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 	cost, header, _ := config.ParseCost(text)
@@ -129,7 +127,7 @@ func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 			return 1, nil
 		}
 		n, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil || n < 1 || n > maxCost || len(values) > 1 { // the upstream may read any of several
+		if err != nil || n < 1 || n > storage.MaxCount || len(values) > 1 { // the upstream may read any of several
 			return 0, &costError{header, values}
 		}
 		return n, nil
