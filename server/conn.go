@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -227,14 +226,8 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 		if v == nil && !returned {
 			v = lazy.ErrGoexit
 		}
-		switch v := v.(type) {
-		case nil:
-		case *lazy.PanicError:
-			s.log.Error("panic", peer, slog.String("property", v.Name), slog.Any("panic", v.Value), slog.String("stack", string(v.Stack)))
-		default:
-			if v != http.ErrAbortHandler {
-				s.log.Error("panic", peer, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-			}
+		if v != nil && v != http.ErrAbortHandler {
+			s.logPanic(&c.host.Context, v, peer)
 		}
 	}()
 	err := h(c)

@@ -105,14 +105,17 @@ func (x *exchange) logFailure(err error, msg string) {
 		slog.String("error", fmt.Sprint(err))) // as text: the JSON of a Problem leaves out its cause
 }
 
-// logPanic logs a panic once, with the stack of where it happened.
 func (x *exchange) logPanic(v any) {
 	r := x.host.Request()
-	attrs := []any{slog.String("method", r.Method), slog.String("path", r.URL.Path)}
+	x.srv.logPanic(&x.host.Context, v, slog.String("method", r.Method), slog.String("path", r.URL.Path))
+}
+
+// logPanic logs a panic with the stack of where it happened.
+func (s *Server) logPanic(ctx context.Context, v any, attrs ...any) {
 	if p, ok := v.(*lazy.PanicError); ok {
 		attrs = append(attrs, slog.String("property", p.Name), slog.Any("panic", p.Value), slog.String("stack", string(p.Stack)))
 	} else {
 		attrs = append(attrs, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	}
-	x.srv.log.ErrorContext(&x.host.Context, "panic", attrs...)
+	s.log.ErrorContext(ctx, "panic", attrs...)
 }
