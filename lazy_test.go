@@ -50,7 +50,10 @@ var openTelemetryAPI = []string{
 }
 
 // forTests may import anything, and only tests import them.
-var forTests = []string{"internal/doccheck", "internal/faultproxy", "internal/testenv", "internal/testhost", "internal/torture"}
+var forTests = []string{
+	"cmd/ratelimit-proxy/internal/nginxtest",
+	"internal/doccheck", "internal/faultproxy", "internal/testenv", "internal/testhost", "internal/torture",
+}
 
 type goPackage struct {
 	ImportPath string
