@@ -2,11 +2,16 @@ package params
 
 import (
 	"context"
+	"net/http"
 	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bind fills a new T, a struct, from the request of ctx. Each field has a tag that
-// names the one source of its value and its name there:
+// Bind fills a new T, a struct, from the request of ctx. Each field has a tag that names the one source of its value
+// and its name there:
 //
 //	type Search struct {
 //		Shelf  int                   `path:"shelf"`
@@ -21,44 +26,41 @@ import (
 //		Owner  string                `params:"-"` // not from a client
 //	}
 //
-// Instead of JSON it can be a form: `form:"lines"`, and a [*File] or []*File for the
-// files of a multipart one. A struct without a tag is a group: its fields are taken for
-// the outer struct's.
+// The body can also be a form: `form:"lines"`, and a [*File] or []*File for the files in a multipart form. A struct
+// without a tag is a group: its fields count as fields of the outer struct.
 //
-// A field that isn't given stays zero, or gets the tag's default, or if it is required is
-// an [ErrMissing]; null is not enough for that. A struct that isn't given, or is null,
-// counts as an empty one: its required fields are missing. An optional group is a pointer,
-// which stays nil, or in JSON an [Opt], which distinguishes null from absent.
+// A missing parameter leaves the field zero. If the field has a default, it gets that. If it is required, the parameter
+// is an [ErrMissing], and null is malformed. A missing struct, or null for a struct, counts as an empty struct, so its
+// required fields are missing. To make a struct optional, use a pointer, which stays nil, or in JSON an [Opt], which
+// distinguishes null from absent.
 //
-// Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration]
-// ("1m30s") and types that implement [encoding.TextUnmarshaler]; a slice takes all values
-// of its name, any other field is malformed if there are several. In a query or a form
-// the fields of a struct have names like "address.city", in a slice of structs like
-// "items.0.price", where the numbers only group and order. JSON is decoded as by
-// [Params.DecodeJSON]; an empty body is an object without members.
+// Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration] ("1m30s") and types that implement
+// [encoding.TextUnmarshaler]. A slice takes all values of its name, and any other field is malformed if there are
+// several. In a query or a form, the fields of a struct have names like "address.city", and in a slice of structs like
+// "items.0.price". The numbers order the elements and need not be consecutive. JSON is decoded as by [Params.DecodeJSON],
+// but an empty body counts as an empty object.
 //
-// These tags state conditions on a value that is given and well-formed:
+// These tags state conditions on a given, well-formed value:
 //
 //	required:"nonempty"  given, and not an empty text, list or map
 //	min:"1" max:"200"    a number or a duration; the characters of a text; the elements of a list or a map
-//	len:"3"              the same, exactly, for a text, a list or a map
-//	oneof:"free pro"     a text or a whole number
+//	len:"3"              the exact size of a text, a list or a map
+//	oneof:"free pro"     the allowed texts or whole numbers
 //
-// An empty value is an [ErrMissing] like one that isn't given. The other conditions are [ErrInvalid].
-// Bind reports them together with missing and malformed values. They do not apply to null and to
-// defaults. A pointer or an [Opt] has the conditions of its value.
+// An empty value is an [ErrMissing], and a value that fails another condition is an [ErrInvalid]. The conditions do not
+// apply to null and to defaults. Those of a pointer or an [Opt] apply to its value.
 //
-// Bind reads only the sources that T names. If it finds no mistake, it calls Options.Validate and then
-// each function of validate.
+// Bind reads only the sources that T names, and reports all mistakes in them together. If it finds none, it calls
+// Options.Validate, and then each function of validate.
 //
-// It returns an [*Error] for a mistake of the client, [Errors] for several, and then the
-// zero value of T. A mistake in T is another error, whatever the request.
+// It returns an [*Error] for a mistake of the client and [Errors] for several, and then the zero value of T. If T has a
+// mistake, Bind always returns another error.
 func Bind[T any](ctx context.Context, validate ...func(*T) error) (T, error) {
 	return bindBy(ctx, func(p *Params, v *T) error { return p.bind(reflect.ValueOf(v).Elem()) }, validate...)
 }
 
 func (p *Params) bind(v reflect.Value) error {
-	pl, err := planOf(v.Type())
+	root, err := rootOf(use{v.Type(), true})
 	if err != nil {
 		return err
 	}
@@ -66,19 +68,115 @@ func (p *Params) bind(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	b := binder{params: p, r: r, options: p.budgets.forRequest(r)}
-	if err := b.bind(pl, v); err != nil {
+	b := newBinder(p, root)
+	if err := b.bind(root, v, r); err != nil {
 		return err
 	}
 	return b.faults.asError()
 }
 
-// clientErrors returns the mistakes that validation found in the client's values, or the error
-// that is the program's.
-func clientErrors(err error) error {
-	var list Errors
-	if own := list.add(err); own != nil {
-		return own
+// A binder fills one value from one request, and notes all mistakes of the client.
+type binder struct {
+	params   *Params
+	options  *Options
+	json     []json.Options
+	elements int // made so far
+	exceeded bool
+	faults   Errors
+}
+
+func newBinder(p *Params, r *root) binder {
+	b := binder{params: p, options: p.options(), json: r.options}
+	if b.options.DisallowUnknownFields {
+		b.json = append(slices.Clip(b.json), json.RejectUnknownMembers(true))
 	}
-	return list.asError()
+	return b
+}
+
+// values are the parameters of a source: the members of a JSON object, or pairs and files.
+type values struct {
+	from    Source
+	members map[string]jsontext.Value
+	pairs   []pair
+	files   []*File
+}
+
+// A path leads to a parameter. It has its name, or its number in a list, and the path of the outer value.
+type path struct {
+	outer *path // nil for the source
+	name  string
+}
+
+func (p *path) pointer() jsontext.Pointer {
+	if p == nil {
+		return ""
+	}
+	return p.outer.pointer().AppendToken(p.name)
+}
+
+// bind fills a struct from one source after the other. It returns an error that is not the client's.
+func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) {
+	for _, from := range []Source{SourcePath, SourceHeader, SourceCookie, SourceQuery, SourceForm, SourceJSON} {
+		fields, in := root.sources[from], values{from: from}
+		switch {
+		case fields == nil:
+			continue
+		case from == SourceQuery:
+			in.pairs, err = b.params.queryPairs(r)
+		case from == SourceForm:
+			var form *formData
+			if form, err = b.params.form(formKind | multipartKind); err == nil {
+				in.pairs, in.files = form.pairs, form.files
+			}
+		case from == SourceJSON && root.plan != nil && b.decodeObject(root.plan, v):
+			continue
+		case from == SourceJSON:
+			in.members, err = b.params.jsonMembers(jsonKind)
+		default:
+			in.pairs = singlePairs(fields, r)
+		}
+		if err == nil {
+			b.fillFields(fields, v, in, nil, 0)
+		}
+		if err = b.faults.add(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeObject decodes the body if it is an object, and reports whether it is.
+func (b *binder) decodeObject(p *plan, v reflect.Value) bool {
+	body, err := b.params.body(jsonKind)
+	if err != nil || jsontext.Value(body.raw).Kind() != '{' {
+		return false
+	}
+	b.decode(p, body.raw, v)
+	return true
+}
+
+// singlePairs returns the values of fields from the path, the header or cookies.
+func singlePairs(fields []field, r *http.Request) (pairs []pair) {
+	for _, f := range fields {
+		var texts []string
+		switch {
+		case slices.ContainsFunc(pairs, func(p pair) bool { return p.name == f.name }):
+		case f.from == SourcePath:
+			if value := r.PathValue(f.name); value != "" || isWildcard(r.Pattern, f.name) {
+				texts = []string{value}
+			}
+		case f.from == SourceCookie:
+			for _, c := range r.CookiesNamed(f.name) {
+				texts = append(texts, c.Value)
+			}
+		case f.name == "Host" && r.Host != "": // net/http takes it out of the header
+			texts = []string{r.Host}
+		default:
+			texts = r.Header[f.name]
+		}
+		for _, text := range texts {
+			pairs = append(pairs, pair{f.name, text})
+		}
+	}
+	return pairs
 }

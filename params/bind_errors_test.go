@@ -44,9 +44,9 @@ func TestBindCollectsAllErrors(t *testing.T) {
 		"query|page||is given 2 times",
 		"query|q||is missing",
 		"query|rate||must be a number",
+		"json|name|#/name|is missing",
 		"json|lines.1.price|#/lines/1/price|must be a whole number, not a string",
 		"json|lines.2.price|#/lines/2/price|is missing",
-		"json|name|#/name|is missing",
 	}, details)
 	require.ErrorIs(t, err, ErrMissing)
 	require.ErrorIs(t, err, ErrMalformed)
@@ -55,7 +55,7 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	require.Equal(t, "10 parameters are invalid", members["detail"])
 	items := members["errors"].([]map[string]string)
 	require.Equal(t, map[string]string{"source": "query", "parameter": "size", "detail": "must be a whole number"}, items[3])
-	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[8])
+	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[9])
 }
 
 func TestOneErrorIsItself(t *testing.T) {

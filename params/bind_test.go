@@ -157,6 +157,14 @@ func TestUnknownParameters(t *testing.T) {
 	}
 }
 
+func TestStructWithoutFields(t *testing.T) {
+	type empty struct {
+		V struct{} `query:"v"`
+	}
+	_, err := Bind[empty](newContext(t, getRequest("v.a=1"), Options{DisallowUnknownFields: true}))
+	requireReason(t, err, ErrMalformed, `query parameter "v.a" is unknown`)
+}
+
 func TestBudgetOfPairs(t *testing.T) {
 	type node struct {
 		C []node   `query:"c"`

@@ -34,7 +34,7 @@ func TestMistakesInTheType(t *testing.T) {
 		`A: names two sources, query and form`:                try[twoSources],
 		`A: has no tag of a source; params:"-" leaves it out`: try[noSource],
 		"but a body cannot be both":                           try[bodies],
-		"has unsupported `format` tag option": try[struct {
+		`has the tag "at,format:DateOnly", want a name without these options`: try[struct {
 			Q  string    `query:"q"`
 			At time.Time `json:"at,format:DateOnly"`
 		}],
@@ -44,10 +44,10 @@ func TestMistakesInTheType(t *testing.T) {
 		"A: a text cannot become a map[string]int": try[struct {
 			A map[string]int `query:"a"`
 		}],
-		"a text cannot become bytes": try[struct {
+		"a text cannot become a []uint8": try[struct {
 			A []byte `query:"a"`
 		}],
-		"a path has no list of values": try[struct {
+		"a text cannot become a []int": try[struct {
 			A []int `path:"a"`
 		}],
 		`the default "x" must be a whole number`: try[struct {
@@ -59,19 +59,19 @@ func TestMistakesInTheType(t *testing.T) {
 		"A: a required field needs no default": try[struct {
 			A int `json:"a" required:"true" default:"1"`
 		}],
-		`has a comma in the tag "a,required"`: try[struct {
+		`has the tag "a,required", want a name`: try[struct {
 			A int `query:"a,required"`
 		}],
 		`has the tag required with "yes", want true`: try[struct {
 			A int `json:"a" required:"yes"`
 		}],
-		"a tag without a name": try[struct {
+		`has the tag "", want a name`: try[struct {
 			A int `query:""`
 		}],
 		`the query parameter "a" has a field already`: try[struct {
 			A, B int `query:"a"`
 		}],
-		`conflict over JSON object name "x"`: try[sameName],
+		`the json parameter "x" has a field already`: try[sameName],
 		"a *int can't have a default": try[struct {
 			A *int `query:"a" default:"1"`
 		}],
@@ -81,10 +81,10 @@ func TestMistakesInTheType(t *testing.T) {
 		"a struct can't be required or have a default": try[struct {
 			A address `query:"a" required:"true"`
 		}],
-		"a text cannot become a params.Opt[": try[struct {
+		"A: a text cannot become a params.address": try[struct {
 			A Opt[address] `query:"a"`
 		}],
-		"a text cannot become a []params.Opt[": try[struct {
+		"a text cannot become a params.address": try[struct {
 			A []Opt[address] `query:"a"`
 		}],
 		"a file is a field of a form": try[struct {
@@ -95,7 +95,7 @@ func TestMistakesInTheType(t *testing.T) {
 		}],
 		"beside fields that are embedded by pointer": try[struct {
 			A struct {
-				B int `json:"b,string" default:"1"`
+				*base
 			} `json:"a"`
 		}],
 	} {

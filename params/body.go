@@ -10,14 +10,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// body is the value of the property "params.body". It is immutable, except that JSON in
-// it is parsed on first use.
+// body is the value of the property "params.body". It is immutable, except that JSON in it is parsed on first
+// use.
 type body struct {
 	raw   []byte // inflated
-	taken bool   // by ParseForm, so that raw is lost
+	taken bool   // ParseForm has read the body, so raw is lost
 
-	kind    kinds
-	form    []pair
+	form    formData
 	formErr error
 
 	parseJSON  sync.Once
@@ -32,77 +31,68 @@ const (
 	streamed
 )
 
-// Body returns the bytes of the request's body, inflated, whatever its type and method.
-// The bytes are shared and must not be changed. After a ParseForm that read the body, and
-// after it was read as a stream, as a multipart form is, the error is [ErrBodyTaken].
+// Body returns the inflated bytes of the request's body, whatever its type and method. The bytes are shared and
+// must not be changed. The error is [ErrBodyTaken] if ParseForm has read the body, or if it was read as a stream,
+// which includes multipart forms.
 func (p *Params) Body() ([]byte, error) {
 	b, err := p.body(anyKind)
+	if err == nil && b.taken {
+		err = ErrBodyTaken
+	}
 	if err != nil {
 		return nil, err
-	}
-	if b.taken {
-		return nil, ErrBodyTaken
 	}
 	return b.raw, nil
 }
 
-// Stream returns the body to be read once as it comes, inflated, whatever its type,
-// up to Options.MaxStream: for content that need not or can't be held in memory. Its
-// Read returns an [*Error] for a mistake of the client. If the body is in memory
-// already, the stream is of that; otherwise Body, the views of the body and a second
-// Stream return [ErrBodyTaken] afterwards. It is for one goroutine at a time.
-func (p *Params) Stream() (io.Reader, error) {
-	r, err := p.request()
-	if err != nil {
-		return nil, err
-	}
-	return p.stream(r, anyKind)
-}
+// Stream returns a reader of the inflated body, whatever its type, up to Options.MaxStream. It is for content
+// that need not be held in memory, or is too large for that. Read returns an [*Error] for a mistake of the
+// client. If the body is in memory already, the reader reads it from there. Otherwise, Body, the views of the
+// body and a second Stream return [ErrBodyTaken] afterwards. The reader is not safe for concurrent use.
+func (p *Params) Stream() (io.Reader, error) { return p.stream(anyKind) }
 
-// stream returns the body, if it is of a wanted kind, to be read once as it comes.
-func (p *Params) stream(r *http.Request, want kinds) (io.Reader, error) {
-	c, o := p.contentOf(r), p.budgets.forRequest(r)
-	if err := c.checkKind(want, o); err != nil || c.none {
+// stream returns a reader of the body if it is of a wanted kind.
+func (p *Params) stream(want kinds) (io.Reader, error) {
+	r, c, o, err := p.describe()
+	if err == nil {
+		err = c.checkKind(want, o)
+	}
+	if err != nil || c.none {
 		return http.NoBody, err
 	}
 	if r.ContentLength > o.MaxStream && p.way.Load() == unread {
 		return nil, bodyTooLargeError(o.MaxStream)
 	}
 	if !p.way.CompareAndSwap(unread, streamed) {
-		data, err := p.Body() // if it is held
+		data, err := p.Body()
 		return bytes.NewReader(data), err
 	}
 	body, err := share(r, nil).detach()
 	if err != nil {
 		return nil, err
 	}
-	return newBodyReader(p.ctx, body, o, o.MaxStream).inflatedReader(c.codings, o, o.MaxStream), nil
+	return newBodyReader(p.ctx, body, o, o.MaxStream).inflatedReader(c.codings, o), nil
 }
 
-// body returns the request's body if it is of a wanted kind. Another kind is refused
-// before it is read. An empty body is of every kind.
+// body returns the request's body if it is of a wanted kind. Another kind is refused before it is read. An empty
+// body is of every kind.
 func (p *Params) body(want kinds) (*body, error) {
-	r, err := p.request()
-	if err != nil {
-		return nil, err
+	r, c, o, err := p.describe()
+	if err != nil || c.none {
+		return &body{}, err
 	}
-	c := p.contentOf(r)
-	if c.none {
-		return &body{}, nil
-	}
-	unfit := c.checkKind(want, p.budgets.forRequest(r))
+	unfit := c.checkKind(want, o)
 	if unfit != nil && r.ContentLength != 0 {
 		return nil, unfit
 	}
 	if !p.way.CompareAndSwap(unread, held) && p.way.Load() == streamed {
 		return nil, ErrBodyTaken
 	}
-	// Whether a wrapped body of declared length 0 is empty is only known after reading.
 	b, err := bodyKey.Get(p.ctx)
 	if err != nil {
 		return nil, err
 	}
-	if unfit != nil && len(b.raw) > 0 {
+	if unfit != nil && len(b.raw) > 0 { // if a middleware has wrapped the body, its declared length 0 may be wrong
 		return nil, unfit
 	}
 	return b, nil
@@ -113,32 +103,29 @@ func resolveBody(ctx context.Context) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.request()
+	r, c, o, err := p.describe()
 	if err != nil {
 		return nil, err
 	}
-	c, o := p.contentOf(r), p.budgets.forRequest(r)
-	b := &body{kind: c.kind}
-	if b.kind == formKind && c.codings == "" && formWasParsed(r) {
+	b := &body{}
+	isForm := c.kind == formKind
+	if isForm && c.codings == "" && formWasParsed(r) {
 		b.taken = true
-		b.form, b.formErr = pairsOf(r.PostForm, SourceForm, o)
+		b.form.pairs, b.formErr = pairsOf(r.PostForm, SourceForm, o)
 		return b, nil
 	}
 	coding := c.codings
-	if coding != "" && o.inflaterOf(coding) == nil {
-		coding = "" // only to see whether it is empty
+	if o.inflaterOf(coding) == nil {
+		coding = "" // the body is only read to see whether it is empty
 	}
-	if b.raw, err = readBody(ctx, r, coding, o); err != nil {
-		return nil, err
+	if b.raw, err = readBody(ctx, r, coding, o); err == nil && isForm {
+		b.form.pairs, b.formErr = parsePairs(nil, string(b.raw), SourceForm, o.MaxParams)
 	}
-	if b.kind == formKind {
-		b.form, b.formErr = parsePairs(nil, string(b.raw), SourceForm, o.MaxParams)
-	}
-	return b, nil
+	return b, err
 }
 
-// formWasParsed reports whether ParseForm has read r's body: for other methods, also for
-// QUERY, it sets PostForm without reading.
+// formWasParsed reports whether ParseForm has read r's body. For other methods, also for QUERY, ParseForm sets
+// PostForm without reading.
 func formWasParsed(r *http.Request) bool {
 	return r.PostForm != nil && hasContent(r.Method) && r.Method != methodQuery
 }

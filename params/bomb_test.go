@@ -87,6 +87,7 @@ type node struct {
 // jsonNode is the same of a JSON body.
 type jsonNode struct {
 	C   []jsonNode `json:"c"`
+	N   int        `json:"n" max:"9"`
 	Fat [100]bool  `json:"-"`
 }
 
@@ -144,6 +145,7 @@ func TestBombs(t *testing.T) {
 		"1 MB of empty objects":        {jsonType, "", &endless{text: cut(`{},`), left: 50}, tryJSON[jsonNode], 400},
 		"1 MB of elements":             {jsonType, "", io.MultiReader(strings.NewReader(`{"c":[`), &endless{text: cut(`{},`), left: 50}), tryJSON[jsonNode], 413},
 		"1 MB of empty arrays":         {jsonType, "", io.MultiReader(strings.NewReader("["), &endless{text: cut(`[],`), left: 50}), tryJSON[any], 413},
+		"1 MB in a deep value":         {jsonType, "", strings.NewReader(strings.Repeat(`{"c":[`, 30) + `{"n":"` + strings.Repeat("x", 900<<10) + `"}` + strings.Repeat("]}", 30)), tryJSON[jsonNode], 400},
 		"100,000 parts":                {"multipart/form-data; boundary=b", "", &endless{text: part, left: 100_000}, tryKept[photos], 413},
 		"parts of headers":             {"multipart/form-data; boundary=b", "", io.MultiReader(strings.NewReader("--b\r\n"), &endless{text: cut("a:\r\n"), left: 1 << 20}), tryKept[photos], 413},
 		"a preamble without end":       {"multipart/form-data; boundary=b", "", &endless{text: cut("x\r\n"), left: 1 << 20}, tryKept[photos], 413},

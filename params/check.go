@@ -11,35 +11,86 @@ import (
 	"unicode/utf8"
 )
 
-// A check is a condition on a field's value. If it is not met, reason and detail are those of the [Error].
+// demands are the conditions in a field's tags.
+type demands struct {
+	required bool          // a value must be given
+	def      reflect.Value // replaces a missing value; the zero Value means that there is no default
+	checks   []check       // of a given value
+}
+
+// A check is a condition on a value. If it is not met, the reason and the detail are those of the [Error].
 type check struct {
 	reason error
 	detail string
 	ok     func(v reflect.Value) bool
 }
 
-// A limitTag is a tag that limits a number, or the size of another value.
-type limitTag struct {
-	tag, ofNumber, ofSize string
-	allows                func(order int) bool // of the value and the limit
-}
+var demandTags = []string{"required", "default", "min", "max", "len", "oneof"}
 
-var limitTags = []limitTag{
-	{"min", "must be at least ", "must have at least ", func(order int) bool { return order >= 0 }},
-	{"max", "must be at most ", "must have at most ", func(order int) bool { return order <= 0 }},
-	{"len", "", "must have exactly ", func(order int) bool { return order == 0 }},
-}
-
-// hasChecks reports whether a field's tags state checks.
-func hasChecks(tag reflect.StructTag) bool {
-	_, oneOf := tag.Lookup("oneof")
-	return oneOf || tag.Get("required") == "nonempty" || slices.ContainsFunc(limitTags, func(l limitTag) bool {
-		_, ok := tag.Lookup(l.tag)
+// hasDemands reports whether a field's tags state demands.
+func hasDemands(tag reflect.StructTag) bool {
+	return slices.ContainsFunc(demandTags, func(name string) bool {
+		_, ok := tag.Lookup(name)
 		return ok
 	})
 }
 
-// compileChecks returns the checks that a field's tags state of values of type t.
+// demandsOf returns the demands of a field. All structs share the default, which setterOf's types allow: none
+// of them contains a pointer to a value that can change.
+func demandsOf(sf reflect.StructField) (d demands, err error) {
+	if !hasDemands(sf.Tag) {
+		return d, nil
+	}
+	word, required := sf.Tag.Lookup("required")
+	if d.required = required; required && word != "true" && word != "nonempty" {
+		return d, fmt.Errorf("has the tag required with %q, want true or nonempty", word)
+	}
+	switch text, ok := sf.Tag.Lookup("default"); {
+	case !ok:
+	case required:
+		return d, errors.New("a required field needs no default")
+	case sf.Type.Kind() == reflect.Pointer:
+		return d, fmt.Errorf("a %v can't have a default", sf.Type)
+	default:
+		if d.def, err = parseTag(sf.Type, "default", text); err != nil {
+			return d, err
+		}
+	}
+	d.checks, err = compileChecks(targetOf(sf.Type), sf.Tag)
+	return d, err
+}
+
+// parseTag returns the value of type t that a tag gives as a text.
+func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
+	set, err := setterOf(t)
+	if err != nil {
+		return reflect.Value{}, err
+	}
+	v := reflect.New(t).Elem()
+	if fault, cause := set(v, text); fault != "" {
+		return reflect.Value{}, errors.Join(fmt.Errorf("the %s %q %s", tag, text, fault), cause)
+	}
+	return v, nil
+}
+
+// any reports whether there are demands.
+func (d *demands) any() bool { return d.required || d.def.IsValid() || d.checks != nil }
+
+// failedBy returns the first check that v fails, or nil. v was given and is not null.
+func (d *demands) failedBy(v reflect.Value) *check {
+	if d.checks == nil {
+		return nil
+	}
+	v = target(v)
+	for i := range d.checks {
+		if c := &d.checks[i]; !c.ok(v) {
+			return c
+		}
+	}
+	return nil
+}
+
+// compileChecks returns the checks that a field's tags state for values of type t.
 func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err error) {
 	if tag.Get("required") == "nonempty" {
 		if sizeUnit(t) == "" {
@@ -47,52 +98,53 @@ func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err e
 		}
 		checks = append(checks, check{ErrMissing, "must not be empty", func(v reflect.Value) bool { return v.Len() > 0 }})
 	}
-	limits := map[string]reflect.Value{}
-	for _, l := range limitTags {
-		text, ok := tag.Lookup(l.tag)
+	for _, name := range demandTags[2:] {
+		text, ok := tag.Lookup(name)
 		if !ok {
 			continue
 		}
-		limit, detail, err := l.compile(t, text)
+		c := check{reason: ErrInvalid}
+		if name == "oneof" {
+			c.detail, c.ok, err = compileOneOf(t, strings.Fields(text))
+		} else {
+			c.detail, c.ok, err = compileLimit(t, name, text)
+		}
 		if err != nil {
 			return nil, err
 		}
-		limits[l.tag] = limit
-		checks = append(checks, check{ErrInvalid, detail, func(v reflect.Value) bool {
-			return !(v.CanFloat() && math.IsNaN(v.Float())) && l.allows(compare(v, limit))
-		}})
-	}
-	for _, pair := range [][2]string{{"min", "max"}, {"min", "len"}, {"len", "max"}} {
-		if least, most := limits[pair[0]], limits[pair[1]]; least.IsValid() && most.IsValid() && compare(least, most) > 0 {
-			return nil, fmt.Errorf("the %s %q is more than the %s %q", pair[0], tag.Get(pair[0]), pair[1], tag.Get(pair[1]))
-		}
-	}
-	if words, ok := tag.Lookup("oneof"); ok {
-		c, err := compileOneOf(t, strings.Fields(words))
-		return append(checks, c), err
+		checks = append(checks, c)
 	}
 	return checks, nil
 }
 
-// compile returns the limit that a tag states of values of type t, and the detail of an error.
-func (l *limitTag) compile(t reflect.Type, text string) (limit reflect.Value, detail string, err error) {
-	detail = l.ofNumber + text
-	if unit := sizeUnit(t); unit != "" {
-		t, detail = reflect.TypeFor[uint](), l.ofSize+text+" "+unit
+// compileLimit returns the condition of the tag min, max or len for values of type t, and the detail of an error.
+func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v reflect.Value) bool, err error) {
+	words := map[string]string{"min": "at least ", "max": "at most ", "len": "exactly "}[name] + text
+	switch unit := sizeUnit(t); {
+	case unit != "":
+		t, detail = reflect.TypeFor[uint](), "must have "+words+" "+unit
 		if text != "1" {
 			detail += "s"
 		}
-	} else if l.ofNumber == "" || t.Kind() < reflect.Int || t.Kind() > reflect.Float64 {
-		return limit, "", fmt.Errorf("a %v can't have the tag %s", t, l.tag)
+	case name == "len", t.Kind() < reflect.Int, t.Kind() > reflect.Float64:
+		return "", nil, fmt.Errorf("a %v can't have the tag %s", t, name)
+	default:
+		detail = "must be " + words
 	}
-	limit, err = parseTag(t, l.tag, text)
-	return limit, detail, err
+	limit, err := parseTag(t, name, text)
+	return detail, func(v reflect.Value) bool {
+		if v.CanFloat() && math.IsNaN(v.Float()) {
+			return false
+		}
+		order := compare(v, limit)
+		return order == 0 || name == "min" && order > 0 || name == "max" && order < 0
+	}, err
 }
 
-// sizeUnit returns what the size of a value counts. It returns "" for a type that has no size.
+// sizeUnit returns the unit of a value's size, or "" if the type has no size.
 func sizeUnit(t reflect.Type) string {
 	switch k := t.Kind(); {
-	case t == numberType: // has the kind of a string
+	case t == numberType: // its kind is string
 	case k == reflect.String:
 		return "character"
 	case k == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
@@ -118,21 +170,19 @@ func compare(v, limit reflect.Value) int {
 	return cmp.Compare(uint64(v.Len()), limit.Uint())
 }
 
-// compileOneOf returns the check of the tag oneof.
-func compileOneOf(t reflect.Type, words []string) (c check, err error) {
+// compileOneOf returns the condition of the tag oneof and the detail of an error about it.
+func compileOneOf(t reflect.Type, words []string) (detail string, ok func(v reflect.Value) bool, err error) {
 	switch k := t.Kind(); {
 	case k != reflect.String && (k < reflect.Int || k > reflect.Uint64):
-		return c, fmt.Errorf("a %v can't have the tag oneof", t)
+		return "", nil, fmt.Errorf("a %v can't have the tag oneof", t)
 	case len(words) == 0:
-		return c, errors.New("has an empty tag oneof")
+		return "", nil, errors.New("has an empty tag oneof")
 	}
 	values := make([]reflect.Value, len(words))
 	for i, word := range words {
 		if values[i], err = parseTag(t, "oneof", word); err != nil {
-			return c, err
+			return "", nil, err
 		}
 	}
-	return check{ErrInvalid, "must be one of " + strings.Join(words, ", "), func(v reflect.Value) bool {
-		return slices.ContainsFunc(values, v.Equal)
-	}}, nil
+	return "must be one of " + strings.Join(words, ", "), func(v reflect.Value) bool { return slices.ContainsFunc(values, v.Equal) }, nil
 }

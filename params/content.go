@@ -29,17 +29,11 @@ const (
 	allKinds    = pathKind | contentKind | queryKind
 )
 
-// mediaTypes are the kinds of content that have one.
-var mediaTypes = []struct {
-	kind kinds
-	name string
-}{{formKind, formType}, {multipartKind, multipartType}, {jsonKind, jsonType}}
-
 // mediaTypes returns the media types of the kinds.
 func (k kinds) mediaTypes() (types []string) {
-	for _, t := range mediaTypes {
-		if k&t.kind != 0 {
-			types = append(types, t.name)
+	for i, name := range []string{formType, multipartType, jsonType} {
+		if k&(formKind<<i) != 0 {
+			types = append(types, name)
 		}
 	}
 	return types
@@ -50,56 +44,49 @@ type content struct {
 	none     bool // there is no body
 	kind     kinds
 	boundary string // between the parts of a multipart form
-	codings  string // the content codings in lower case; "" is none
-	fault    string // a predicate: why it is otherKind
+	codings  string // the content codings in lower case, or ""
+	fault    string // a predicate that says why the kind is otherKind
 }
 
-func contentOf(h http.Header) (c content) {
+func contentOf(h http.Header) content {
+	c := content{kind: otherKind}
 	switch types := h["Content-Type"]; len(types) {
 	case 0:
-		c = content{kind: otherKind, fault: "has no Content-Type"}
+		c.fault = "has no Content-Type"
 	case 1:
 		c = contentOfType(types[0])
 	default:
-		c = content{kind: otherKind, fault: "has more than one Content-Type"}
+		c.fault = "has more than one Content-Type"
 	}
-	if codings := h["Content-Encoding"]; len(codings) > 0 {
-		if all := strings.ToLower(strings.Join(codings, ", ")); all != "identity" {
-			c.codings = all
-		}
+	if codings := strings.ToLower(strings.Join(h["Content-Encoding"], ", ")); codings != "identity" {
+		c.codings = codings
 	}
 	return c
 }
 
 func contentOfType(t string) content {
-	switch t { // the usual ones need no parsing
-	case formType:
-		return content{kind: formKind}
-	case jsonType:
-		return content{kind: jsonKind}
+	if t == formType || t == jsonType { // the usual types need no parsing
+		return content{kind: kindOf(t)}
 	}
+	c := content{kind: otherKind}
 	media, attributes, err := mime.ParseMediaType(t)
-	if err != nil {
-		return content{kind: otherKind, fault: "has the malformed Content-Type " + strconv.Quote(shorten(t))}
-	}
-	kind := kindOf(media)
-	if kind == otherKind {
-		return content{kind: kind, fault: "has the type " + strconv.Quote(shorten(media))}
-	}
-	if fault := charsetProblem(attributes); fault != "" {
-		return content{kind: otherKind, fault: fault}
-	}
-	c := content{kind: kind}
-	if kind == multipartKind {
-		// RFC 2046 allows 70 characters. A longer one makes the search for it slow.
-		if c.boundary = attributes["boundary"]; c.boundary == "" || len(c.boundary) > 70 {
-			return content{kind: otherKind, fault: "has a Content-Type without a valid boundary"}
-		}
+	kind, boundary := kindOf(media), attributes["boundary"]
+	switch charset := charsetProblem(attributes); {
+	case err != nil:
+		c.fault = "has the malformed Content-Type " + strconv.Quote(shorten(t))
+	case kind == otherKind:
+		c.fault = "has the type " + strconv.Quote(shorten(media))
+	case charset != "":
+		c.fault = charset
+	case kind == multipartKind && (boundary == "" || len(boundary) > 70): // the limit of RFC 2046
+		c.fault = "has a Content-Type without a valid boundary"
+	default:
+		c.kind, c.boundary = kind, boundary
 	}
 	return c
 }
 
-// charsetProblem returns a predicate if the text is not in UTF-8.
+// charsetProblem returns a predicate if a text is declared not to be UTF-8.
 func charsetProblem(attributes map[string]string) string {
 	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return "has the charset " + strconv.Quote(shorten(charset)) + "; send UTF-8"
@@ -120,20 +107,20 @@ func kindOf(media string) kinds {
 	return otherKind
 }
 
-// checkKind returns a 415 unless the content is of one of the wanted kinds, in a coding
-// that o can inflate.
+// checkKind returns a 415 unless the content has a wanted kind and a coding that o can inflate.
 func (c content) checkKind(want kinds, o *Options) error {
 	if c.codings != "" && o.inflaterOf(c.codings) == nil {
-		detail := "has the content coding " + strconv.Quote(shorten(c.codings)) + ", which is not read here"
-		return &Error{Source: SourceBody, Reason: ErrUnsupported, Detail: detail}
+		return newError(ErrUnsupported, SourceBody, "", "has the unsupported content coding "+strconv.Quote(shorten(c.codings)))
 	}
 	if c.kind&want != 0 {
 		return nil
 	}
-	e := &Error{Source: SourceBody, Reason: ErrUnsupported, accepted: want.mediaTypes(), Detail: c.fault}
-	if e.Detail == "" {
-		e.Detail = "has the type " + strconv.Quote(c.kind.mediaTypes()[0])
+	detail := c.fault
+	if detail == "" {
+		detail = "has the type " + strconv.Quote(c.kind.mediaTypes()[0])
 	}
-	e.Detail += "; accepted is " + strings.Join(e.accepted, " or ")
+	types := want.mediaTypes()
+	e := newError(ErrUnsupported, SourceBody, "", detail+"; accepted is "+strings.Join(types, " or "))
+	e.accepted = types
 	return e
 }

@@ -86,7 +86,7 @@ func TestUnknownContentCodingIsRefused(t *testing.T) {
 		body := watch(r)
 		p := paramsOf(t, r, Options{})
 		_, err := p.String("q")
-		e := requireReason(t, err, ErrUnsupported, `has the content coding "`+codings+`", which is not read here`)
+		e := requireReason(t, err, ErrUnsupported, `has the unsupported content coding "`+codings+`"`)
 		status, _ := e.Problem()
 		require.Equal(t, 415, status)
 		_, err = p.Body()

@@ -1,49 +1,43 @@
-// Package params reads the parameters of a request: path values, the query, and a
-// form, multipart or JSON body, each parsed once, on first use.
+// Package params reads the parameters of a request: path values, the query, and a form, multipart or JSON body. Each
+// source is parsed once, on first use.
 //
 //	p, err := params.From(ctx)
 //	page, err := p.IntOr("page", 1)         // path, then content, then query
-//	user, err := p.Content().String("user") // the form or JSON body, nothing else
+//	user, err := p.Content().String("user") // the form or JSON body only
 //	order, err := params.JSON[Order](ctx)   // the whole body, strictly decoded
-//	search, err := params.Bind[Search](ctx) // a struct, each field from the source it names
-//	photo, err := p.File("photo")           // of a multipart form; removed with the request
+//	search, err := params.Bind[Search](ctx) // a struct, each field from the source in its tag
+//	photo, err := p.File("photo")           // from a multipart form, removed with the request
 //
 // # Order of sources
 //
-// The accessors of [Params] look in the path first, then in the body if the method is
-// POST, PUT, PATCH or QUERY (RFC 10008), then in the query; the first source that has the
-// name answers, even with an empty value. So a query can't override the route or the body, and a GET that
-// uses its query never reads a body. [Params.Path], [Params.Query], [Params.Content],
-// [Params.Form] and [Params.JSON] are views of a single source; those of the body read it
-// whatever the method. [Bind] never looks for a value in more than one place.
+// The accessors of [Params] search the path, then the body if the method is POST, PUT, PATCH or QUERY (RFC 10008), then
+// the query. The first source that has the name answers, even with an empty value. So a query can't override the route
+// or the body, and a GET that uses its query never reads a body. [Params.Path], [Params.Query], [Params.Content],
+// [Params.Form] and [Params.JSON] are views of a single source, and read the body whatever the method. [Bind] takes
+// each value from one source.
 //
 // # Bodies
 //
-// Forms and JSON are held in memory, within Options.MaxBody, and the next reader of the
-// request's Body finds them again; [Params.Body] returns the bytes of any body. Multipart
-// forms are read as they come, within Options.MaxStream: as a whole by the accessors and
-// [Params.File], which keep large files on disk until the request ends, or part by part
-// with [Params.Parts]. [Params.Stream] is for all other large bodies. A stream can't be
-// read again. Bodies in gzip and deflate are inflated; the next reader finds them as sent.
+// Forms and JSON are held in memory, within Options.MaxBody, and the next reader of the request's Body finds them again.
+// [Params.Body] returns the bytes of any body. Multipart forms are read as a stream, within Options.MaxStream. The
+// accessors and [Params.File] read the whole form, and keep large files on disk until the request ends. [Params.Parts]
+// reads it part by part. [Params.Stream] is for other large bodies. A stream can't be read again. Bodies in gzip and
+// deflate are inflated, but the next reader finds them as they were sent.
 //
 // # Errors
 //
-// A mistake of the client is an [*Error], or [Errors] if a binding finds several: its
-// Reason distinguishes missing from malformed values, and its Problem method returns the
-// status and the members of an RFC 9457 response. A source with a fault is refused as a
-// whole: a malformed percent-encoding, a raw semicolon, text that isn't UTF-8, a NUL, a
-// part without a name; in JSON also duplicate names, unpaired surrogates and trailing
-// bytes; and everything that exceeds the budget, see [Options]. A name that is given
-// twice has no single value; use Strings, or bind a slice.
+// A mistake of the client is an [*Error], or [Errors] if a binding finds several. Its Reason says whether a value is
+// missing or malformed, for example. Its Problem method returns the status and the members of an RFC 9457 response. A
+// source is refused as a whole if it has malformed percent-encoding, a raw semicolon, text that is not UTF-8, a NUL, or
+// a part without a name; if JSON in it has duplicate names, unpaired surrogates or trailing bytes; and if it exceeds the
+// budget in [Options]. A name that is given twice has no single value: use Strings, or bind a slice.
 //
-// # Together with the standard library
+// # The standard library
 //
-// ParseForm and FormValue find a form that this package has read, and if ParseForm or
-// ParseMultipartForm was first, what they read is the form. After this package has read a
-// multipart form, ParseMultipartForm returns an error. A copy of the request that was made
-// before the body was read keeps the consumed body, unless [Share] was called, as package
-// server does.
+// ParseForm and FormValue find a form that this package has read. If ParseForm or ParseMultipartForm was called first,
+// this package uses its result. After this package has read a multipart form, ParseMultipartForm returns an error. A
+// copy of the request that was made before the body was read has no body afterwards, unless [Share] was called. Package
+// server calls it.
 //
-// The package does no authorization and no sanitizing of texts. [Bind] checks sizes and ranges by
-// tags. Other conditions are for Options.Validate.
+// The package does not authorize requests or sanitize texts.
 package params

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -8,31 +9,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Fault returns an [*Error] that blames a field of v, a struct or a pointer to one
-// that [Bind] or [JSON] has filled, for validation: its reason is [ErrInvalid], and its
-// name that of the parameter. The field is named as in Go, "Items[2].Price", and
-// detail is a predicate, "must be positive". A field that v doesn't have is named as
-// it is.
+// Fault returns an [*Error] that blames a field of v, a struct or a pointer to a struct that [Bind] or [JSON] has
+// filled. It is for validation: the reason is [ErrInvalid], and the name is that of the parameter. The field is named as
+// in Go, "Items[2].Price", and detail is a predicate, "must be positive". If v does not have the field, the error has
+// the field's name.
 func Fault(v any, field, detail string) *Error {
 	from, at, ok := clientPath(reflect.TypeOf(v), field)
 	if !ok {
 		return &Error{Name: field, Reason: ErrInvalid, Detail: detail}
 	}
-	e := jsonError(ErrInvalid, at, detail)
-	if e.Source = from; from != SourceJSON {
-		e.pointer = ""
-	}
-	return e
+	return placeError(ErrInvalid, from, at, detail)
 }
 
-// clientPath returns how a client calls the field that path leads to from a struct.
+// clientPath returns the source and the place of the parameter for the field at path in a struct.
 func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, ok bool) {
-	root := targetOf(t)
-	if root == nil {
+	if t == nil {
 		return "", "", false
 	}
-	_, err := planOf(root)
-	bound := err == nil
+	_, err := rootOf(use{targetOf(t), true})
+	isBound := err == nil
 	for name := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
 		t = targetOf(t)
 		if key, ok := strings.CutPrefix(name, "["); ok {
@@ -55,12 +50,10 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 		t = sf.Type
 		if from == "" {
 			from, _, _ = sourceOf(sf, "")
-			if from == "" && (bound || sf.Anonymous) && isGroup(sf) {
-				continue // its fields are the outer struct's
+			if from == "" && (isBound || sf.Anonymous) && canBeGroup(sf) {
+				continue // a group
 			}
-		}
-		if from == "" {
-			from = SourceJSON // of a type without tags, for JSON
+			from = cmp.Or(from, SourceJSON) // a type for JSON needs no tags
 		}
 		tag, _, _ := strings.Cut(sf.Tag.Get(string(from)), ",")
 		if tag == "" && !sf.Anonymous {

@@ -8,62 +8,60 @@ import (
 	"io"
 )
 
-// An inflater opens a content coding.
-type inflater = func(io.Reader) (io.ReadCloser, error)
-
-// inflaterOf returns what opens a coding in lower case, nil if there is none.
-func (o *Options) inflaterOf(coding string) inflater {
+// inflaterOf returns the function that opens a content coding, or nil if there is none. The name is in lower case.
+func (o *Options) inflaterOf(coding string) func(io.Reader) (io.ReadCloser, error) {
 	if d := o.Decoders[coding]; d != nil {
 		return d
 	}
 	switch coding {
 	case "gzip", "x-gzip":
 		return func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
-	case "deflate": // zlib's format (RFC 9110)
+	case "deflate": // this is zlib's format (RFC 9110)
 		return zlib.NewReader
 	}
 	return nil
 }
 
-// inflated is a body after inflating, up to a limit.
+// inflated inflates a body up to its limit.
 type inflated struct {
 	limited
-	body   *bodyReader
-	source *bufio.Reader // the decoders read no further than they need: it is an io.ByteReader
-	coding string
-	open   inflater
+	body    *bodyReader
+	source  *bufio.Reader // the decoders don't read ahead, because it is an io.ByteReader
+	coding  string
+	open    func(io.Reader) (io.ReadCloser, error)
+	decoder io.ReadCloser // nil until the first Read
 }
 
-// inflatedReader returns what w reads, inflated if that is needed.
-func (w *bodyReader) inflatedReader(coding string, o *Options, limit int64) io.Reader {
+// inflatedReader returns a reader that inflates what b reads, with the same limit.
+func (b *bodyReader) inflatedReader(coding string, o *Options) io.Reader {
 	if coding == "" {
-		return w
+		return b
 	}
 	return &inflated{
-		limited: newLimited(nil, limit, bodyTooLargeError),
-		body:    w, source: bufio.NewReader(w), coding: coding, open: o.inflaterOf(coding),
+		limited: newLimited(nil, b.limit, bodyTooLargeError),
+		body:    b, source: bufio.NewReader(b), coding: coding, open: o.inflaterOf(coding),
 	}
 }
 
-func (i *inflated) Read(p []byte) (int, error) {
-	if i.from == nil && i.err == nil {
-		decoder, err := i.open(i.source)
-		if err != nil {
+func (i *inflated) Read(p []byte) (n int, err error) {
+	if i.err != nil {
+		return 0, i.err
+	}
+	if i.decoder == nil {
+		if i.decoder, err = i.open(i.source); err != nil {
 			i.err = i.bodyError(err)
 			return 0, i.err
 		}
-		i.from = decoder
+		i.from = i.decoder
 	}
-	n, err := i.limited.Read(p)
-	if decoder, open := i.from.(io.Closer); err != nil && open {
-		_ = decoder.Close() // it has nothing to flush
-		i.from = nil
+	if n, err = i.limited.Read(p); err != nil {
+		_ = i.decoder.Close()
 		i.err = i.endError(err)
 	}
 	return n, i.err
 }
 
-// endError returns the error of a decoder that has ended. After it nothing may come.
+// endError returns the error of a decoder that has ended. Nothing may follow its content.
 func (i *inflated) endError(err error) error {
 	if err != io.EOF {
 		return i.bodyError(err)
@@ -71,10 +69,10 @@ func (i *inflated) endError(err error) error {
 	if _, err = i.source.ReadByte(); err == nil {
 		return i.malformedError("has more after its "+i.coding+" content", nil)
 	}
-	return err // of the body
+	return err
 }
 
-// bodyError returns the body's error if it has one, for that is why the decoder failed.
+// bodyError returns the error of the body if it has one, because that is why the decoder failed.
 func (i *inflated) bodyError(err error) error {
 	var own *Error
 	switch {
@@ -82,7 +80,7 @@ func (i *inflated) bodyError(err error) error {
 		return i.body.err
 	case errors.As(err, &own):
 		return own
-	case err == io.EOF && i.body.left == i.body.limit: // nothing is nothing in every coding
+	case err == io.EOF && i.body.left == i.body.limit: // an empty body is empty in every coding
 		return io.EOF
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
 		return i.malformedError("ends too early for "+i.coding, err)
@@ -91,5 +89,7 @@ func (i *inflated) bodyError(err error) error {
 }
 
 func (i *inflated) malformedError(detail string, cause error) *Error {
-	return &Error{Source: SourceBody, Reason: ErrMalformed, Detail: detail, cause: cause}
+	e := malformedError(SourceBody, "", detail)
+	e.cause = cause
+	return e
 }

@@ -2,6 +2,7 @@ package params
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -12,24 +13,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeJSON decodes the JSON body into v, a non-nil pointer, as package
-// github.com/go-json-experiment/json does, which is encoding/json/v2 of Go 1.27: names match
-// in their exact letter case, null makes a field zero, and arrays have the length of
-// theirs in Go. It refuses what the package documentation lists, and an empty body. A
-// member without a field is ignored, unless Options.DisallowUnknownFields is set. A
-// [time.Duration] is a number of nanoseconds. The tags required, default, min, max,
-// len and oneof do what they do in [Bind], but not in the elements of a map or an array, and not
-// in the fields of a type that decodes itself (UnmarshalJSON, UnmarshalText).
+// DecodeJSON decodes the JSON body into v, a non-nil pointer, with package github.com/go-json-experiment/json, which is
+// encoding/json/v2 of Go 1.27: names match in their exact letter case, null makes a field zero, and an array must have
+// the length of the array in Go. A [time.Duration] is a number of nanoseconds. DecodeJSON refuses an empty body, and
+// what the package documentation lists. It ignores members without a field, unless Options.DisallowUnknownFields is
+// set. The tags required, default, min, max, len and oneof work as in [Bind], but not in the elements of a map or an
+// array, and not in the fields of a type that decodes itself (UnmarshalJSON, UnmarshalText).
 //
-// What v holds already stays where the body has nothing for it, except for defaults; the
-// array of a slice in it is written into.
+// A value in v stays if the body has nothing for it and its field has no default. The array of a slice in v is written
+// into.
 //
-// It returns an [*Error] for a mistake of the client, its Name and Pointer the path of
-// the field, or [Errors] for several; v may then be partly filled. Of the mistakes within
-// one map, array, interface or value with a method of its own the first is reported. A
-// type that can't be decoded into is another error. Decoding again is allowed.
+// DecodeJSON returns an [*Error] for a mistake of the client, with the path of the field in Name and Pointer, or
+// [Errors] for several mistakes. v may then be partly filled. Of the mistakes in a map, an array, an interface or a type
+// that decodes itself, it reports the first. If the type of v has a mistake, it returns another error. A body can be
+// decoded several times.
 func (p *Params) DecodeJSON(v any) error {
-	b, err := p.body(jsonKind)
+	body, err := p.body(jsonKind)
 	if err != nil {
 		return err
 	}
@@ -37,61 +36,60 @@ func (p *Params) DecodeJSON(v any) error {
 	if to.Kind() != reflect.Pointer || to.IsNil() {
 		return fmt.Errorf("params: JSON cannot be decoded into a %T, only into a pointer that is not nil", v)
 	}
-	plan, err := jsonPlanOf(to.Type().Elem())
+	root, err := rootOf(use{to.Type().Elem(), false})
 	if err != nil {
 		return err
 	}
-	r, err := p.request()
-	if err != nil {
-		return err
+	if isBlank(body.raw) {
+		return newError(ErrMissing, SourceJSON, "", "is empty, but must be a JSON value")
 	}
-	if isBlank(b.raw) {
-		return &Error{Source: SourceJSON, Reason: ErrMissing, Detail: "is empty, but must be a JSON value"}
-	}
-	return decodeJSON(b.raw, p.budgets.forRequest(r), plan, to.Elem())
+	b := newBinder(p, root)
+	b.decode(root.plan, body.raw, to.Elem())
+	return b.faults.asError()
 }
 
-// isBlank reports whether a JSON text is empty, except for space.
-func isBlank(data []byte) bool {
-	for _, c := range data {
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return false
-		}
-	}
-	return true
-}
+// isBlank reports whether a JSON text contains only space.
+func isBlank(data []byte) bool { return len(bytes.Trim(data, " \t\r\n")) == 0 }
 
-// JSON decodes the JSON body of ctx's request into a new T, as [Params.DecodeJSON] does,
-// and asks Options.Validate. T is its zero value after an error.
+// JSON decodes the JSON body of ctx's request into a new T as [Params.DecodeJSON] does, and calls Options.Validate. After
+// an error, it returns the zero value of T.
 func JSON[T any](ctx context.Context) (T, error) {
 	return bindBy(ctx, func(p *Params, v *T) error { return p.DecodeJSON(v) })
 }
 
-// bindBy makes a T, fills it from the parameters of ctx's request, and has it validated.
-func bindBy[T any](ctx context.Context, from func(*Params, *T) error, validate ...func(*T) error) (T, error) {
+// bindBy makes a T, fills it from the parameters of ctx's request, and validates it.
+func bindBy[T any](ctx context.Context, fill func(*Params, *T) error, validate ...func(*T) error) (T, error) {
 	var zero T
 	p, err := From(ctx)
 	if err != nil {
 		return zero, err
 	}
 	v := new(T)
-	if err := from(p, v); err != nil {
+	if err := fill(p, v); err != nil {
 		return zero, err
 	}
 	if check := p.options().Validate; check != nil {
-		if err := clientErrors(check(ctx, v)); err != nil {
-			return zero, err
-		}
+		validate = append([]func(*T) error{func(v *T) error { return check(ctx, v) }}, validate...)
 	}
 	for _, check := range validate {
-		if err := clientErrors(check(v)); err != nil {
+		var mistakes Errors
+		if err := cmp.Or(mistakes.add(check(v)), mistakes.asError()); err != nil {
 			return zero, err
 		}
 	}
 	return *v, nil
 }
 
-// membersOf returns the members of the object that is a JSON text. An empty text has none.
+// jsonMembers returns the members of the JSON object in the body. An empty body has no members.
+func (p *Params) jsonMembers(want kinds) (map[string]jsontext.Value, error) {
+	b, err := p.body(want)
+	if err != nil {
+		return nil, err
+	}
+	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, p.options()) })
+	return b.members, b.membersErr
+}
+
 func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err error) {
 	if isBlank(data) {
 		return nil, nil
@@ -99,60 +97,67 @@ func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err 
 	if err := checkJSON(data, o); err != nil {
 		return nil, err
 	}
-	if err = json.Unmarshal(data, &members); err == nil && members == nil {
-		err = nullError[map[string]any]("")
-	}
-	if err != nil {
-		return nil, jsonClientError(err, "") // what was decoded before the mistake is no use
-	}
-	return members, nil
+	return decodeJSONMember[map[string]jsontext.Value](data, "")
 }
 
-// decodeJSONMember decodes a member of the object. null is no value of any type.
-func decodeJSONMember[T any](raw jsontext.Value, name string) (t T, err error) {
-	if err = json.Unmarshal(raw, &t); raw.Kind() == 'n' {
-		err = nullError[T]("")
+// splitJSON returns the values in a valid JSON object or array, which are parts of raw. The names are those of an
+// object's members.
+func splitJSON(raw jsontext.Value) (names []string, values []jsontext.Value) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	open, err := dec.ReadToken()
+	for err == nil && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+		if open.Kind() == '{' {
+			var name jsontext.Token
+			name, err = dec.ReadToken()
+			names = append(names, name.String())
+		}
+		value, valueErr := dec.ReadValue()
+		end := dec.InputOffset()
+		values = append(values, raw[end-int64(len(value)):end])
+		err = cmp.Or(err, valueErr)
+	}
+	return names, values
+}
+
+// decodeJSONMember decodes the value at a place in the body. null is malformed for every type.
+func decodeJSONMember[T any](raw jsontext.Value, at jsontext.Pointer) (t T, err error) {
+	if err = json.Unmarshal(raw, &t); err == nil && raw.Kind() == 'n' {
+		err = &json.SemanticError{GoType: reflect.TypeFor[T](), JSONKind: 'n'}
 	}
 	if err != nil {
 		var zero T
-		return zero, jsonClientError(err, jsontext.Pointer("").AppendToken(name))
+		return zero, jsonClientError(err, at)
 	}
 	return t, nil
 }
 
 // decodeJSONStrings decodes a member that is an array of strings.
 func decodeJSONStrings(raw jsontext.Value, name string) ([]string, error) {
-	texts, err := decodeJSONMember[[]*string](raw, name)
+	at := jsontext.Pointer("").AppendToken(name)
+	values, err := decodeJSONMember[[]jsontext.Value](raw, at)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]string, len(texts))
-	for i, text := range texts {
-		if text == nil {
-			at := jsontext.Pointer("").AppendToken(strconv.Itoa(i))
-			return nil, jsonClientError(nullError[string](at), jsontext.Pointer("").AppendToken(name))
+	all := make([]string, len(values))
+	for i, value := range values {
+		if all[i], err = decodeJSONMember[string](value, at.AppendToken(strconv.Itoa(i))); err != nil {
+			return nil, err
 		}
-		all[i] = *text
 	}
 	return all, nil
 }
 
-// nullError is the error of package json about a null where a T is wanted.
-func nullError[T any](at jsontext.Pointer) error {
-	return &json.SemanticError{GoType: reflect.TypeFor[T](), JSONKind: 'n', JSONPointer: at}
-}
-
-// checkJSON checks a JSON text against the budget, and for the NUL characters that
-// textProblem refuses. What isn't JSON may pass.
+// checkJSON checks a JSON text against the budget, and for the NUL characters that textProblem refuses. It reads the
+// tokens only if simple counts show that one of these may be found. It may accept invalid JSON.
 func checkJSON(data []byte, o *Options) error {
 	opened := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
-	elements := opened + bytes.Count(data, []byte{','}) // there aren't more
+	mostElements := opened + bytes.Count(data, []byte{','})
 	hasNUL := bytes.Contains(data, []byte(`\u0000`))
-	if opened <= o.MaxDepth && elements <= min(o.MaxElements, o.MaxParams) && !hasNUL {
+	if opened <= o.MaxDepth && mostElements <= min(o.MaxElements, o.MaxParams) && !hasNUL {
 		return nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
-	elements = 0
+	elements := 0
 	for {
 		depth := dec.StackDepth()
 		in, n := dec.StackIndex(depth)
@@ -164,21 +169,21 @@ func checkJSON(data []byte, o *Options) error {
 		switch k := token.Kind(); {
 		case k == '}' || k == ']':
 			continue
-		case hasNUL && k == '"' && strings.IndexByte(token.String(), 0) >= 0:
-			return jsonError(ErrMalformed, "", "has a NUL character")
+		case hasNUL && k == '"' && strings.Contains(token.String(), "\x00"):
+			return newError(ErrMalformed, SourceJSON, "", "has a NUL character")
 		case isName && n/2 == int64(o.MaxParams):
-			return tooLargeError("has an object with more than %d members", o.MaxParams)
+			return jsonTooLargeError("has an object with more than %d members", o.MaxParams)
 		case (k == '{' || k == '[') && depth == o.MaxDepth:
-			return tooLargeError("is nested more than %d deep", depth)
+			return jsonTooLargeError("is nested more than %d deep", depth)
 		case !isName && in != '[':
 			continue
 		}
 		if elements++; elements > o.MaxElements {
-			return tooLargeError("has more than %d elements", o.MaxElements)
+			return jsonTooLargeError("has more than %d elements", o.MaxElements)
 		}
 	}
 }
 
-func tooLargeError(detail string, limit int) *Error {
-	return jsonError(ErrTooLarge, "", fmt.Sprintf(detail, limit))
+func jsonTooLargeError(detail string, limit int) *Error {
+	return newError(ErrTooLarge, SourceJSON, "", fmt.Sprintf(detail, limit))
 }

@@ -13,53 +13,52 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonError is a mistake at a place in a JSON body.
-func jsonError(reason error, at jsontext.Pointer, detail string) *Error {
-	e := &Error{Source: SourceJSON, Reason: reason, Detail: detail}
+// placeError returns an error about the parameter at a place in a source.
+func placeError(reason error, from Source, at jsontext.Pointer, detail string) *Error {
+	e := newError(reason, from, "", detail)
 	var names []string
 	var clipped jsontext.Pointer
 	for name := range at.Tokens() {
 		names = append(names, shorten(name))
 		clipped = clipped.AppendToken(shorten(name))
 	}
-	if names != nil {
-		e.Name = strings.Join(names, ".")
+	e.Name = strings.Join(names, ".")
+	if names != nil && from == SourceJSON {
 		e.pointer = "#" + (&url.URL{Fragment: string(clipped)}).EscapedFragment()
 	}
 	return e
 }
 
-// jsonClientError makes an error of package json about the value at a place the client's
-// mistake. It returns nil for nil, and other errors as they are.
-func jsonClientError(err error, at jsontext.Pointer) error {
+// jsonClientError returns the client's mistake for an error of package json about the value at a place.
+func jsonClientError(err error, at jsontext.Pointer) *Error {
 	var text *jsontext.SyntacticError
 	var value *json.SemanticError
 	switch {
 	case errors.As(err, &value):
-		return valueError(value, at+value.JSONPointer)
+		return jsonValueError(value, at+value.JSONPointer)
 	case !errors.As(err, &text):
-		return err
+		return jsonValueError(&json.SemanticError{Err: err}, at)
 	case errors.Is(text, jsontext.ErrDuplicateName):
-		return jsonError(ErrMalformed, at+text.JSONPointer, "is given twice")
+		return placeError(ErrMalformed, SourceJSON, at+text.JSONPointer, "is given twice")
 	case errors.Is(text, io.ErrUnexpectedEOF):
-		return jsonError(ErrMalformed, "", fmt.Sprintf("is JSON that ends too early, at byte %d", text.ByteOffset))
+		return malformedError(SourceJSON, "", fmt.Sprintf("is JSON that ends too early, at byte %d", text.ByteOffset))
 	}
-	return jsonError(ErrMalformed, "", fmt.Sprintf("is not valid JSON, %v, at byte %d", text.Err, text.ByteOffset))
+	return malformedError(SourceJSON, "", fmt.Sprintf("is not valid JSON, %v, at byte %d", text.Err, text.ByteOffset))
 }
 
-func valueError(err *json.SemanticError, at jsontext.Pointer) *Error {
-	e := jsonError(ErrMalformed, at, "has a value that can't be decoded")
+func jsonValueError(err *json.SemanticError, at jsontext.Pointer) *Error {
+	e := placeError(ErrMalformed, SourceJSON, at, "has a value that can't be decoded")
 	e.cause = err.Err
 	switch {
 	case errors.Is(err.Err, json.ErrUnknownName):
 		e.Detail = "is unknown"
 	case err.GoType == nil, decodesItself(err.GoType):
-	case err.Err == nil && err.JSONKind == '0' && isJSONNumber(err.GoType): // of a field with the tag option string
+	case err.Err == nil && err.JSONKind == '0' && isJSONNumber(err.GoType): // the field has the tag option string
 		e.Detail = strings.Replace(expectedJSON(err.GoType), "a ", "a string with a ", 1) + ", not a number"
 	case err.Err == nil:
 		e.Detail = expectedJSON(err.GoType) + ", not " + jsonTypes[err.JSONKind]
 	case errors.Is(err.Err, strconv.ErrRange):
-		e.Detail = "is out of range"
+		e.Detail = outOfRange
 	default:
 		e.Detail = expectedJSON(err.GoType)
 	}

@@ -42,7 +42,7 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 			require.NotErrorAs(t, err, &mistake)
 		}
 	}
-	_, err := jsonPlanOf(structWith(reflect.TypeFor[netip.Addr](), ",string"))
+	_, err := rootOf(use{structWith(reflect.TypeFor[netip.Addr](), ",string"), false})
 	require.NoError(t, err, "its method decides")
 }
 

@@ -8,33 +8,30 @@ import (
 	"math"
 	"mime"
 	"mime/multipart"
-	"net/textproto"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// maxPartHeader bounds the header of a part and all that comes before it.
+// maxPartHeader bounds the header of a part and everything between it and the content before.
 const maxPartHeader = 16 << 10
 
-// A Part is a part of a multipart form that is being received: a text, or a file. It is an
-// [io.Reader] of its content, until the next part is read.
+// A Part is a part of a multipart form that is being received: a text, or a file. It is an [io.Reader] of its
+// content until the next part is read.
 type Part struct {
 	Name        string // of the parameter
 	IsFile      bool
-	FileName    string // the client's name for it, without a folder, or ""
+	FileName    string // the client's name for the file, without a folder, or ""
 	ContentType string // the client's claim, or ""
 
 	from    *partReader
 	content limited
 }
 
-// Parts iterates over the parts of a multipart form while it is received, so that no file
-// has to be held anywhere. It ends after the first error. The body is read only once:
-// a second Parts and the views of the body return [ErrBodyTaken], as does Parts after one
-// of these has read the form. The loop may be left early; the rest stays unread.
+// Parts iterates over the parts of a multipart form while it is received, so that no file has to be stored. It
+// ends after the first error. The body is read only once: afterwards, a second Parts and the views of the body
+// return [ErrBodyTaken], as does Parts after one of these. If the loop is left early, the rest stays unread.
 //
 //	for part, err := range p.Parts() {
 //		if err != nil {
@@ -43,45 +40,25 @@ type Part struct {
 //		if part.IsFile {
 //			n, err := io.Copy(dst, part)
 //
-// The budget applies: parts, bytes of a file, and bytes of all texts together.
+// The budget limits the parts, the bytes of a file, and the bytes of all texts together.
 func (p *Params) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		pr, err := p.partReader()
-		if err != nil {
+		for err == nil {
+			var part *Part
+			if part, err = pr.next(); err == nil && !yield(part, nil) {
+				return
+			}
+		}
+		if err != io.EOF {
 			yield(nil, err)
-			return
-		}
-		for {
-			part, err := pr.next()
-			if err == io.EOF {
-				return
-			}
-			if !yield(part, err) || err != nil {
-				return
-			}
 		}
 	}
 }
 
-// partReader begins to read a multipart form.
-func (p *Params) partReader() (*partReader, error) {
-	r, err := p.request()
-	if err != nil {
-		return nil, err
-	}
-	s, err := p.stream(r, multipartKind)
-	if err != nil || p.contentOf(r).none {
-		return nil, err
-	}
-	pr := newPartReader(s, p.contentOf(r).boundary, p.budgets.forRequest(r))
-	pr.ctx = p.ctx
-	return pr, nil
-}
-
-// A partReader reads the parts of a multipart form, within the budget. A nil partReader
-// has none.
+// A partReader reads the parts of a multipart form, within the budget.
 type partReader struct {
-	source  limited // before a part's content, of which the parser would hold 10 MB
+	source  limited // limits the bytes before a part's content, of which package multipart would hold 10 MB
 	reader  *multipart.Reader
 	options *Options
 	ctx     *reqctx.Context // of the request that files end with
@@ -90,18 +67,26 @@ type partReader struct {
 	current *Part
 }
 
-func newPartReader(body io.Reader, boundary string, o *Options) *partReader {
-	pr := &partReader{options: o, texts: o.MaxBody}
+// partReader begins to read a multipart form. It returns io.EOF if there is no body.
+func (p *Params) partReader() (*partReader, error) {
+	body, err := p.stream(multipartKind)
+	if err != nil {
+		return nil, err
+	}
+	_, c, o, _ := p.describe()
+	if c.none {
+		return nil, io.EOF
+	}
+	pr := &partReader{ctx: p.ctx, options: o, texts: o.MaxBody}
 	pr.source = newLimited(body, maxPartHeader, func(limit int64) *Error {
-		return formTooLargeError("", fmt.Sprintf("has a part with a header of more than %d bytes", limit))
+		return formTooLargeError("", "has a part with a header of more than %d bytes", limit)
 	})
-	pr.reader = multipart.NewReader(&formBody{from: &pr.source, lineEnd: "\r\n"}, boundary)
-	return pr
+	pr.reader = multipart.NewReader(&formBody{from: &pr.source, lineEnd: "\r\n"}, c.boundary)
+	return pr, nil
 }
 
-// formBody ends with a line end and io.ErrUnexpectedEOF. At io.EOF, [multipart.Reader] would take
-// a form that is cut off within the header of a part for a complete one. The closing boundary may
-// come without its line end.
+// formBody ends with a line end and io.ErrUnexpectedEOF. With io.EOF, [multipart.Reader] would accept a form that
+// is cut off within the header of a part. The closing boundary may come without its line end.
 type formBody struct {
 	from    io.Reader
 	lineEnd string
@@ -112,21 +97,18 @@ func (f *formBody) Read(b []byte) (int, error) {
 	if err != io.EOF {
 		return n, err
 	}
-	if n > 0 {
-		return n, nil
+	if n == 0 {
+		n = copy(b, f.lineEnd)
+		f.lineEnd = f.lineEnd[n:]
 	}
-	if n = copy(b, f.lineEnd); n == 0 {
+	if n == 0 {
 		return 0, io.ErrUnexpectedEOF
 	}
-	f.lineEnd = f.lineEnd[n:]
 	return n, nil
 }
 
 // next returns the next part, or io.EOF.
 func (pr *partReader) next() (*Part, error) {
-	if pr == nil {
-		return nil, io.EOF
-	}
 	if pr.current != nil { // its rest counts as content, not as the next header
 		if _, err := io.Copy(io.Discard, pr.current); err != nil {
 			return nil, err
@@ -136,7 +118,7 @@ func (pr *partReader) next() (*Part, error) {
 	raw, err := pr.reader.NextRawPart()
 	pr.source.left = math.MaxInt64
 	switch {
-	case err == io.EOF: // the budget also applies to what comes after the last part
+	case err == io.EOF: // the budget also applies to the bytes after the last part
 		if _, err := io.Copy(io.Discard, &pr.source); err != nil {
 			return nil, err
 		}
@@ -144,7 +126,7 @@ func (pr *partReader) next() (*Part, error) {
 	case err != nil:
 		return nil, pr.bodyError(err)
 	case pr.parts == pr.options.MaxParts:
-		return nil, formTooLargeError("", fmt.Sprintf("has more than %d parts", pr.parts))
+		return nil, formTooLargeError("", "has more than %d parts", int64(pr.parts))
 	}
 	pr.parts++
 	pr.current, err = pr.newPart(raw)
@@ -159,55 +141,50 @@ func (pr *partReader) newPart(raw *multipart.Part) (*Part, error) {
 		}
 	}
 	disposition, attributes, err := mime.ParseMediaType(raw.Header.Get("Content-Disposition"))
-	name, named := attributes["name"]
-	if err != nil || disposition != "form-data" || !named {
+	name, hasName := attributes["name"]
+	if err != nil || disposition != "form-data" || !hasName {
 		return nil, malformedError(SourceForm, "", "has a part without a name")
 	}
-	if fault := textProblem(name); fault != "" {
-		return nil, malformedError(SourceForm, "", "has a parameter whose name "+fault)
-	}
-	part := &Part{Name: name, ContentType: raw.Header.Get("Content-Type"), from: pr}
 	fileName, isFile := attributes["filename"]
-	if part.IsFile = isFile; !isFile {
-		part.content = newLimited(raw, pr.texts, func(int64) *Error {
-			return formTooLargeError("", fmt.Sprintf("has more than %d bytes of text", pr.options.MaxBody))
-		})
-		return part, part.checkHeader(raw.Header)
+	part := &Part{Name: name, IsFile: isFile, FileName: baseName(fileName), ContentType: raw.Header.Get("Content-Type"), from: pr}
+	fault := textProblem(fileName)
+	if fault != "" {
+		fault = "has a file name that " + fault
 	}
-	if fault := textProblem(fileName); fault != "" {
-		return nil, malformedError(SourceForm, shorten(name), "has a file name that "+fault)
+	if err := pairError(SourceForm, name, textProblem(name), fault); err != nil {
+		return nil, err
 	}
-	part.FileName = baseName(fileName)
-	part.content = newLimited(raw, pr.options.MaxFile, func(limit int64) *Error {
-		return formTooLargeError(name, fmt.Sprintf("is larger than %d bytes", limit))
-	})
-	return part, part.checkHeader(raw.Header)
+	limit, over := pr.texts, func(int64) *Error {
+		return formTooLargeError("", "has more than %d bytes of text", pr.options.MaxBody)
+	}
+	if isFile {
+		limit, over = pr.options.MaxFile, func(limit int64) *Error { return formTooLargeError(name, "is larger than %d bytes", limit) }
+	}
+	part.content = newLimited(raw, limit, over)
+	return part, part.checkHeader(raw.Header.Get("Content-Transfer-Encoding"))
 }
 
-// checkHeader refuses what readers interpret differently.
-func (p *Part) checkHeader(h textproto.MIMEHeader) error {
-	coding := strings.ToLower(h.Get("Content-Transfer-Encoding"))
-	if !slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding) {
-		return p.unsupportedError("has a content transfer encoding, which RFC 7578 took away")
+// checkHeader refuses headers that readers interpret differently.
+func (p *Part) checkHeader(transferEncoding string) error {
+	switch strings.ToLower(transferEncoding) {
+	case "", "7bit", "8bit", "binary":
+	default:
+		return newError(ErrUnsupported, SourceForm, p.Name, "has a content transfer encoding, which RFC 7578 deprecates")
 	}
 	if p.IsFile || p.ContentType == "" {
 		return nil
 	}
 	_, attributes, err := mime.ParseMediaType(p.ContentType)
 	if err != nil {
-		return malformedError(SourceForm, shorten(p.Name), "has a malformed Content-Type")
+		return malformedError(SourceForm, p.Name, "has a malformed Content-Type")
 	}
 	if fault := charsetProblem(attributes); fault != "" {
-		return p.unsupportedError(fault)
+		return newError(ErrUnsupported, SourceForm, p.Name, fault)
 	}
 	return nil
 }
 
-func (p *Part) unsupportedError(detail string) *Error {
-	return &Error{Name: shorten(p.Name), Source: SourceForm, Reason: ErrUnsupported, Detail: detail}
-}
-
-// baseName returns the last element of a path of any system, "" if it can't be a file's.
+// baseName returns the last element of a path of any system, or "" if it can't be the name of a file.
 func baseName(name string) string {
 	name = filepath.Base(name[strings.LastIndexAny(name, `/\`)+1:])
 	if name == "." || name == ".." || name == string(filepath.Separator) {
@@ -232,19 +209,20 @@ func (p *Part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Text reads the rest of the part as a text, in UTF-8 and without NUL.
+// Text reads the rest of the part as a text. A text that is not UTF-8 or contains NUL is malformed.
 func (p *Part) Text() (string, error) {
-	var b strings.Builder
-	if _, err := io.Copy(&b, p); err != nil {
+	var text strings.Builder
+	_, err := io.Copy(&text, p)
+	if err == nil {
+		err = pairError(SourceForm, p.Name, "", textProblem(text.String()))
+	}
+	if err != nil {
 		return "", err
 	}
-	if fault := textProblem(b.String()); fault != "" {
-		return "", malformedError(SourceForm, shorten(p.Name), fault)
-	}
-	return b.String(), nil
+	return text.String(), nil
 }
 
-// bodyError returns the body's error if it has one, for that is why the parser failed.
+// bodyError returns the error of the body if it has one, because that is why the parser failed.
 func (pr *partReader) bodyError(err error) error {
 	switch {
 	case pr.source.err != nil && pr.source.err != io.EOF:
@@ -255,6 +233,7 @@ func (pr *partReader) bodyError(err error) error {
 	return malformedError(SourceForm, "", "is not a valid multipart form")
 }
 
-func formTooLargeError(name, detail string) *Error {
-	return &Error{Name: shorten(name), Source: SourceForm, Reason: ErrTooLarge, Detail: detail}
+// formTooLargeError returns an error about a limit in the budget.
+func formTooLargeError(name, detail string, limit int64) *Error {
+	return newError(ErrTooLarge, SourceForm, name, fmt.Sprintf(detail, limit))
 }

@@ -355,9 +355,7 @@ func FuzzMultipart(f *testing.F) {
 	o := *testOptions()
 	o.MaxBody, o.MaxFile = 300, 200
 	f.Fuzz(func(t *testing.T, body []byte) {
-		u := &upload{}
-		err := u.receive(newPartReader(bytes.NewReader(body), "b", &o), &o)
-		defer func() { require.NoError(t, u.close()) }()
+		u, err := paramsOf(t, rawForm(string(body)), o).upload()
 		if err != nil {
 			var e *Error
 			require.ErrorAs(t, err, &e)
@@ -373,14 +371,14 @@ func FuzzMultipart(f *testing.F) {
 			}
 		}
 		for name, headers := range want.File {
-			files := u.filesNamed(name)
+			files := findFiles(u.files, name).files
 			require.Len(t, files, len(headers), "%q", body)
 			for i, f := range files {
 				require.Equal(t, headers[i].Size, f.Size)
 			}
 		}
 		for name, values := range want.Value {
-			if len(u.filesNamed(name)) > 0 {
+			if len(findFiles(u.files, name).files) > 0 {
 				continue // a file without a name is a text to the standard library
 			}
 			texts := got[name]

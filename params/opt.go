@@ -8,9 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An Opt is a field whose parameter is absent, null, or has a value. The zero value means
-// absent. It works in [Bind] and in encoding/json, whose tag option omitzero leaves out an
-// absent one.
+// An Opt is a field whose parameter is absent, null, or has a value. The zero value means absent. It works in
+// [Bind] and in encoding/json, whose tag option omitzero leaves out an absent Opt.
 type Opt[T any] struct {
 	val   T
 	state optState
@@ -60,16 +59,11 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a value or null.
 func (o *Opt[T]) UnmarshalJSON(data []byte) error {
+	*o = Null[T]()
 	if string(data) == "null" {
-		*o = Null[T]()
 		return nil
 	}
-	var v T
-	if err := stdjson.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	*o = Some(v)
-	return nil
+	return stdjson.Unmarshal(data, o.prepareSet())
 }
 
 // UnmarshalJSONFrom is UnmarshalJSON for package json, with its options.
@@ -81,10 +75,10 @@ func (o *Opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, o.prepareSet())
 }
 
-// optional is implemented by all Opts.
+// optional is implemented by pointers to all Opts.
 type optional interface {
 	innerType() reflect.Type
-	prepareSet() any // returns a pointer to the value, which counts as given from then on
+	prepareSet() any // marks the value as given, and returns a pointer to it
 }
 
 func (o *Opt[T]) innerType() reflect.Type { return reflect.TypeFor[T]() }
@@ -94,21 +88,20 @@ func (o *Opt[T]) prepareSet() any {
 	return &o.val
 }
 
-var optionalType = reflect.TypeFor[optional]()
-
-// optInnerType returns the type within an Opt.
+// optInnerType returns the T of an Opt[T].
 func optInnerType(t reflect.Type) (inner reflect.Type, ok bool) {
-	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(optionalType) {
+	if t.Kind() != reflect.Struct {
 		return nil, false
 	}
-	return reflect.New(t).Interface().(optional).innerType(), true
+	o, ok := reflect.New(t).Interface().(optional)
+	if !ok {
+		return nil, false
+	}
+	return o.innerType(), true
 }
 
-// targetOf returns the type behind pointers and in an [Opt]. It returns nil for nil.
+// targetOf returns the type behind pointers and Opts.
 func targetOf(t reflect.Type) reflect.Type {
-	if t == nil {
-		return nil
-	}
 	if t.Kind() == reflect.Pointer {
 		return targetOf(t.Elem())
 	}
@@ -118,7 +111,7 @@ func targetOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// target returns the value behind pointers and in Opts. It makes what is missing on the way.
+// target returns the value behind pointers and Opts. It replaces nil pointers and fills absent Opts.
 func target(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:

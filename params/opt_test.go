@@ -43,7 +43,7 @@ func TestOptDistinguishesAbsentFromNull(t *testing.T) {
 	var list Errors
 	require.ErrorAs(t, err, &list)
 	require.Len(t, list, 3)
-	require.Equal(t, "#/ship/city", list[0].Pointer())
+	require.Equal(t, "#/ship/city", list[2].Pointer())
 	require.Error(t, json.Unmarshal([]byte(`{"name":2}`), &patch{}))
 }
 

@@ -12,8 +12,8 @@ import (
 // A pair is one name=value of a query or a form, decoded.
 type pair struct{ name, value string }
 
-// parsePairs decodes a query or an urlencoded form, into buf if that is large enough. It
-// stops at the first fault, and never holds more than limit pairs.
+// parsePairs decodes a query or an urlencoded form. It uses the array of buf if that is large enough. It stops at
+// the first fault, and never holds more than limit pairs.
 func parsePairs(buf []pair, raw string, from Source, limit int) ([]pair, error) {
 	if raw == "" {
 		return nil, nil
@@ -29,45 +29,42 @@ func parsePairs(buf []pair, raw string, from Source, limit int) ([]pair, error) 
 		if len(pairs) == limit {
 			return nil, tooManyError(from, limit)
 		}
-		p, err := parsePair(item, from)
-		if err != nil {
+		name, value, _ := strings.Cut(item, "=")
+		name, nameFault := unescape(name)
+		value, valueFault := unescape(value)
+		if err := pairError(from, name, nameFault, valueFault); err != nil {
 			return nil, err
 		}
-		pairs = append(pairs, p)
+		pairs = append(pairs, pair{name, value})
 	}
 	return pairs, nil
 }
 
-func parsePair(item string, from Source) (pair, error) {
-	name, value, _ := strings.Cut(item, "=")
-	name, fault := unescape(name)
-	if fault != "" {
-		return pair{}, malformedError(from, "", "has a parameter whose name "+fault)
+// pairError returns the error about a pair with a fault in its name or value.
+func pairError(from Source, name, nameFault, valueFault string) error {
+	switch {
+	case nameFault != "":
+		return malformedError(from, "", "has a parameter whose name "+nameFault)
+	case valueFault != "":
+		return malformedError(from, name, valueFault)
 	}
-	if value, fault = unescape(value); fault != "" {
-		return pair{}, malformedError(from, shorten(name), fault)
-	}
-	return pair{name, value}, nil
+	return nil
 }
 
-// pairsOf returns the pairs of a form that the standard library has parsed, without
-// checks of their number, size or text.
-func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
-	var pairs []pair
+// pairsOf returns the pairs of a form that the standard library has parsed without checking them.
+func pairsOf(form url.Values, from Source, o *Options) (pairs []pair, err error) {
 	var size int64
 	for name, values := range form {
 		for _, value := range values {
-			if len(pairs) == o.MaxParams {
+			size += int64(len(name) + len(value))
+			switch {
+			case len(pairs) == o.MaxParams:
 				return nil, tooManyError(from, o.MaxParams)
-			}
-			if size += int64(len(name) + len(value)); size > o.MaxBody {
+			case size > o.MaxBody:
 				return nil, bodyTooLargeError(o.MaxBody)
 			}
-			if fault := textProblem(name); fault != "" {
-				return nil, malformedError(from, "", "has a parameter whose name "+fault)
-			}
-			if fault := textProblem(value); fault != "" {
-				return nil, malformedError(from, shorten(name), fault)
+			if err := pairError(from, name, textProblem(name), textProblem(value)); err != nil {
+				return nil, err
 			}
 			pairs = append(pairs, pair{name, value})
 		}
@@ -76,16 +73,12 @@ func pairsOf(form url.Values, from Source, o *Options) ([]pair, error) {
 }
 
 func tooManyError(from Source, limit int) *Error {
-	return &Error{Source: from, Reason: ErrTooLarge, Detail: fmt.Sprintf("has more than %d parameters", limit)}
+	return newError(ErrTooLarge, from, "", fmt.Sprintf("has more than %d parameters", limit))
 }
 
-// unescape decodes percent-encoding and plus signs, or returns a predicate that describes
-// what is wrong with s.
+// unescape decodes percent-encoding and plus signs, or returns a predicate that describes the fault in s.
 func unescape(s string) (text, fault string) {
-	if isPlain(s) {
-		return s, ""
-	}
-	if strings.IndexByte(s, ';') >= 0 {
+	if strings.Contains(s, ";") {
 		return "", "has a semicolon, which separates nothing and must be written %3B"
 	}
 	text, err := url.QueryUnescape(s)
@@ -97,24 +90,13 @@ func unescape(s string) (text, fault string) {
 	return text, textProblem(text)
 }
 
-// isPlain reports whether s has nothing to decode or to refuse.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c == '%' || c == '+' || c == ';' || c == 0 || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// textProblem returns a predicate that describes what is wrong with decoded text. NUL is
-// refused because C strings, file names and several databases end at it, so that two
-// readers of one value could disagree.
+// textProblem returns a predicate that describes the fault in a decoded text. NUL is refused because C strings,
+// file names and several databases end at it, so that two readers of one value could disagree.
 func textProblem(s string) string {
 	switch {
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"
-	case strings.IndexByte(s, 0) >= 0:
+	case strings.Contains(s, "\x00"):
 		return "has a NUL byte"
 	}
 	return ""

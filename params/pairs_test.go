@@ -170,7 +170,7 @@ func (b *bound) count() int {
 // bindAnything checks that a binding makes no more than was given, and what was given.
 func bindAnything(t *testing.T, query string) {
 	v := bound{}
-	fields, err := fieldCompiler{from: SourceQuery, structs: map[reflect.Type]*[]field{}}.compileStruct(reflect.TypeFor[bound]())
+	p, err := newCompiler(SourceQuery).planFor(reflect.TypeFor[bound]())
 	require.NoError(t, err)
 	o := testOptions()
 	o.MaxElements = 50
@@ -179,7 +179,7 @@ func bindAnything(t *testing.T, query string) {
 		return
 	}
 	b := binder{options: o}
-	require.NoError(t, b.bindFields(*fields, reflect.ValueOf(&v).Elem(), pairs, "", 0))
+	b.fillFields(p.fields, reflect.ValueOf(&v).Elem(), values{pairs: pairs}, nil, 0)
 	require.LessOrEqual(t, v.count(), o.MaxElements)
 	require.LessOrEqual(t, v.count(), len(query))
 	if b.faults != nil {
@@ -221,7 +221,7 @@ func FuzzForm(f *testing.F) {
 		}
 		require.NoError(t, stdErr)
 		got := url.Values{}
-		for _, p := range b.form {
+		for _, p := range b.form.pairs {
 			got.Add(p.name, p.value)
 		}
 		require.Equal(t, r.PostForm, got)

@@ -6,125 +6,237 @@ import (
 	"fmt"
 	"net/textproto"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/go-json-experiment/json"
 )
 
-// A plan is how a struct is filled from a request, compiled once for its type.
+// A plan describes how values of a type are filled from a source. It is compiled once for the type.
 type plan struct {
-	singles []field // from the path, the header and the cookies
-	query   []field
-	form    []field
-	json    *jsonPlan // nil for none
-
-	// What of a JSON body goes to which field: if members is nil, json is the plan of the
-	// struct itself, otherwise that of a struct whose field i is the one at members[i].
-	members [][]int
+	typ     reflect.Type
+	set     setter  // from a text
+	elem    *plan   // of a pointer, a list, an array, a map or an Opt
+	fields  []field // of a struct
+	whole   bool    // package json decodes the type as a whole
+	isText  bool    // the JSON number is in a string
+	demands bool    // a field in it has demands
 }
 
-// plans are the compiled ones, a *plan or an error for each type.
-var plans sync.Map
-
-// planOf returns the plan of t. Its error is a mistake in t.
-func planOf(t reflect.Type) (*plan, error) {
-	return loadOrCompile(&plans, t, func() (*plan, error) {
-		pl, err := compile(t)
-		if err != nil {
-			return nil, fmt.Errorf("params: Bind of a %v: %w", t, err)
-		}
-		return pl, nil
-	})
+// A root is the plan of a struct for [Bind], or of a type for JSON.
+type root struct {
+	plan    *plan              // of a type for JSON, or of a struct that Bind fills from JSON alone
+	sources map[Source][]field // of a struct for Bind
+	options []json.Options     // to decode JSON with
 }
 
-// loadOrCompile returns what known has for a type, a *P or an error, compiling it once.
-func loadOrCompile[P any](known *sync.Map, t reflect.Type, compile func() (*P, error)) (*P, error) {
-	have, ok := known.Load(t)
+// A field is a field of a struct that is filled from one source.
+type field struct {
+	from  Source
+	name  string
+	index []int
+	plan  *plan
+	demands
+}
+
+var fileType = reflect.TypeFor[*File]()
+
+// A use is a type and the function that decodes it.
+type use struct {
+	typ    reflect.Type
+	isBind bool
+}
+
+// roots holds the *root or the error of each use.
+var roots sync.Map
+
+// rootOf returns the root of a type. It compiles it once. It returns an error if the type has a mistake.
+func rootOf(u use) (*root, error) {
+	have, ok := roots.Load(u)
 	if !ok {
-		p, err := compile()
-		if have = p; err != nil {
-			have = err
+		name, compile := "JSON into", compileForJSON
+		if u.isBind {
+			name, compile = "Bind of", compileForBind
 		}
-		have, _ = known.LoadOrStore(t, have)
+		r, err := compile(u.typ)
+		if have = r; err != nil {
+			have = fmt.Errorf("params: %s a %v: %w", name, u.typ, err)
+		}
+		have, _ = roots.LoadOrStore(u, have)
 	}
 	if err, ok := have.(error); ok {
 		return nil, err
 	}
-	return have.(*P), nil
+	return have.(*root), nil
 }
 
-// A compiler makes a plan.
-type compiler struct {
-	plan
-	json []reflect.StructField // the fields from JSON
+func compileForJSON(t reflect.Type) (*root, error) {
+	c := newCompiler(SourceJSON)
+	p, err := c.planFor(t)
+	if err != nil {
+		return nil, err
+	}
+	options, err := c.finish()
+	return &root{plan: p, options: options}, err
 }
 
-func compile(t reflect.Type) (*plan, error) {
+func compileForBind(t reflect.Type) (*root, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, errors.New("it is not a struct")
 	}
-	var c compiler
-	if err := forEachField(t, nil, "", c.addField); err != nil {
-		return nil, err
-	}
-	switch {
-	case c.json == nil:
-		return &c.plan, nil
-	case c.form != nil:
-		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
-	case hasOnlyJSONFields(t):
-		c.members = nil
-	default:
-		t = reflect.StructOf(c.json)
-	}
-	var err error
-	c.plan.json, err = compileJSON(t)
-	return &c.plan, err
-}
-
-// addField compiles a field with the source that its tag names.
-func (c *compiler) addField(sf reflect.StructField, from Source, tag string, index []int) error {
-	if from == SourceJSON {
-		c.addJSONField(sf, tag, index)
-		return nil
-	}
-	f, err := fieldCompiler{from: from, structs: map[reflect.Type]*[]field{}}.compileField(sf, tag, index)
-	to := &c.singles
+	r := &root{sources: map[Source][]field{}}
+	fromJSON := newCompiler(SourceJSON)
+	err := forEachField(t, nil, func(sf reflect.StructField, index []int) (isGroup bool, err error) {
+		from, tag, isGroup, err := classify(sf, "")
+		if from == "" {
+			return isGroup, err
+		}
+		c := fromJSON
+		if from != SourceJSON {
+			c = newCompiler(from)
+		}
+		r.sources[from], err = c.addField(r.sources[from], sf, tag, index)
+		return false, err
+	})
 	switch {
 	case err != nil:
-		return err
-	case from == SourceHeader:
-		f.name = textproto.CanonicalMIMEHeaderKey(f.name)
-	case from == SourceQuery:
-		to = &c.query
-	case from == SourceForm:
-		to = &c.form
-	case f.many:
-		return fmt.Errorf("a %s has no list of values", from)
+		return nil, err
+	case r.sources[SourceForm] != nil && r.sources[SourceJSON] != nil:
+		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
+	case len(r.sources[SourceJSON]) == t.NumField(): // package json can decode the whole struct
+		if r.plan, err = fromJSON.planFor(t); err != nil {
+			return nil, err
+		}
 	}
-	return addField(to, f)
+	r.options, err = fromJSON.finish()
+	return r, err
 }
 
-// forEachField calls add with the fields of a struct, and of those in it that have no tag. A
-// tag has to name the source only, or if that is "", any.
-func forEachField(t reflect.Type, index []int, only Source, add func(sf reflect.StructField, from Source, tag string, index []int) error) error {
+// A compiler compiles types for one source. It holds the plans that are being compiled, because a type may contain
+// itself.
+type compiler struct {
+	from  Source
+	plans map[reflect.Type]*plan
+}
+
+func newCompiler(from Source) compiler { return compiler{from, map[reflect.Type]*plan{}} }
+
+func (c compiler) planFor(t reflect.Type) (*plan, error) {
+	if p := c.plans[t]; p != nil {
+		return p, nil
+	}
+	p := &plan{typ: t}
+	c.plans[t] = p
+	if c.from == SourceJSON {
+		return p, c.compileJSON(p)
+	}
+	return p, c.compileText(p)
+}
+
+// compileText compiles a type that is filled from texts, files or, if it contains a struct, pairs with names like
+// "items.0.price".
+func (c compiler) compileText(p *plan) (err error) {
+	t, k := p.typ, p.typ.Kind()
+	hasPairs := c.from == SourceQuery || c.from == SourceForm
+	if p.set, err = setterOf(t); err == nil {
+		return nil
+	}
+	_, isOpt := optInnerType(t)
+	switch {
+	case t == fileType && c.from != SourceForm:
+		return errors.New("a file is a field of a form")
+	case t == fileType:
+		return nil
+	case isList(t) && !isList(t.Elem()) && c.from != SourcePath && c.from != SourceCookie,
+		k == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
+		p.elem, err = c.planFor(t.Elem())
+	case k == reflect.Struct && !isOpt && hasPairs:
+		err = forEachField(t, nil, func(sf reflect.StructField, index []int) (bool, error) {
+			from, tag, isGroup, err := classify(sf, c.from)
+			if from == "" {
+				return isGroup, err
+			}
+			p.fields, err = c.addField(p.fields, sf, tag, index)
+			if err == nil && c.plans[fileType] != nil {
+				err = errors.New("a file is a field of a form, and not of a struct in it")
+			}
+			return false, err
+		})
+	}
+	return err
+}
+
+// isList reports whether a field takes all values of a name. A text cannot become bytes.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !decodesText(t)
+}
+
+// inner returns the plan of the values in lists and behind pointers.
+func (p *plan) inner() *plan {
+	for p.elem != nil {
+		p = p.elem
+	}
+	return p
+}
+
+func (p *plan) isFile() bool { return p.inner().typ == fileType }
+
+// isStruct reports whether a type that is not for JSON is filled from several parameters.
+func (p *plan) isStruct() bool {
+	p = p.inner()
+	return p.set == nil && p.typ.Kind() == reflect.Struct
+}
+
+// addField compiles a field of a struct for Bind, or of a struct that is filled from texts. It returns an error if
+// another field takes the values of its parameter.
+func (c compiler) addField(fields []field, sf reflect.StructField, tag string, index []int) ([]field, error) {
+	f, err := c.compileField(sf, tag, index)
+	isSame := func(g field) bool { return g.name == f.name }
+	switch isJSON := c.from == SourceJSON; {
+	case err != nil:
+	case isJSON && !isPlain(tag), !isJSON && (tag == "" || strings.Contains(tag, ",")): // a text has no options
+		err = fmt.Errorf("has the tag %q, want a name without these options", tag)
+	case !isJSON && f.demands.any() && f.plan.isStruct():
+		err = errors.New("a struct can't be required or have a default, and a list of structs can't be checked by a tag")
+	case !isJSON && f.checks != nil && c.plans[fileType] != nil:
+		err = errors.New("a file can't be checked by a tag")
+	case c.from != SourceHeader && slices.ContainsFunc(fields, isSame):
+		err = fmt.Errorf("the %s parameter %q has a field already", c.from, f.name)
+	}
+	return append(fields, f), err
+}
+
+func (c compiler) compileField(sf reflect.StructField, tag string, index []int) (f field, err error) {
+	f = field{from: c.from, name: tag, index: index}
+	switch c.from {
+	case SourceJSON:
+		f.name, f.plan, err = c.compileMember(sf, tag)
+	case SourceHeader:
+		f.name = textproto.CanonicalMIMEHeaderKey(tag)
+		fallthrough
+	default:
+		f.plan, err = c.planFor(sf.Type)
+	}
+	if err == nil {
+		f.demands, err = demandsOf(sf)
+	}
+	return f, err
+}
+
+// forEachField calls add for the fields of a struct. If add reports that a field is a group, its fields count as fields of
+// the outer struct.
+func forEachField(t reflect.Type, index []int, add func(reflect.StructField, []int) (isGroup bool, err error)) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		at := append(index[:len(index):len(index)], i)
-		from, tag, err := sourceOf(sf, only)
+		at := append(slices.Clip(index), i)
+		isGroup, err := add(sf, at)
 		switch {
-		case err != nil:
-		case from == "" && (sf.Tag.Get("params") == "-" || only != "" && sf.Tag.Get(string(only)) == "-"):
-		case from != "" && !sf.IsExported():
-			err = errors.New("is not exported")
-		case from != "":
-			err = add(sf, from, tag, at)
-		case isGroup(sf):
-			if err = refuseDemands(sf); err != nil {
-				break
-			}
-			err = forEachField(sf.Type, at, only, add)
-		case sf.IsExported():
-			err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
+		case err != nil || !isGroup:
+		case hasDemands(sf.Tag):
+			err = errors.New("a struct whose fields are those of the outer one can't be required, have a default or be checked by a tag")
+		default:
+			err = forEachField(sf.Type, at, add)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", sf.Name, err)
@@ -133,31 +245,32 @@ func forEachField(t reflect.Type, index []int, only Source, add func(sf reflect.
 	return nil
 }
 
-// hasOnlyJSONFields reports whether all that package json would set in a struct has a tag for JSON.
-func hasOnlyJSONFields(t reflect.Type) bool {
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		if from, _, _ := sourceOf(sf, ""); from != SourceJSON && (sf.IsExported() || sf.Anonymous) {
-			return false
-		}
+// classify returns what sourceOf does. If a field has no source, classify reports whether it is a group, and returns an
+// error if it is neither a group nor left out.
+func classify(sf reflect.StructField, only Source) (from Source, tag string, isGroup bool, err error) {
+	from, tag, err = sourceOf(sf, only)
+	switch {
+	case err != nil:
+	case from != "" && !sf.IsExported():
+		return "", "", false, errors.New("is not exported")
+	case from != "", sf.Tag.Get("params") == "-", only != "" && sf.Tag.Get(string(only)) == "-":
+	case canBeGroup(sf):
+		isGroup = true
+	case sf.IsExported():
+		err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
 	}
-	return true
+	return from, tag, isGroup, err
 }
 
-// isGroup reports whether the fields of a field without a tag are taken for the outer
-// struct's.
-func isGroup(sf reflect.StructField) bool {
-	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt(sf.Type)
+func canBeGroup(sf reflect.StructField) bool {
+	_, isOpt := optInnerType(sf.Type)
+	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt
 }
 
-func isOpt(t reflect.Type) bool { _, ok := optInnerType(t); return ok }
-
-// tagged are the sources that a tag can name.
-var tagged = []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie}
-
-// sourceOf returns the source that a field's tags name, or "": any one, or the only one.
+// sourceOf returns the source that a field's tags name, or "", and the name there. If only is not "", the tags of other
+// sources don't count.
 func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err error) {
-	for _, s := range tagged {
+	for _, s := range []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie} {
 		t, ok := sf.Tag.Lookup(string(s))
 		switch {
 		case !ok || t == "-", only != "" && s != only:
@@ -168,18 +281,4 @@ func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err
 		}
 	}
 	return from, tag, nil
-}
-
-// addJSONField adds a field from JSON. In the struct of them all its name in Go is another, as
-// fields of several groups can have the same.
-func (c *compiler) addJSONField(sf reflect.StructField, tag string, index []int) {
-	name, options, _ := strings.Cut(tag, ",")
-	own := fmt.Sprintf("json:%q ", cmp.Or(name, sf.Name)+","+options)
-	if options == "" {
-		own = fmt.Sprintf("json:%q ", cmp.Or(name, sf.Name))
-	}
-	c.json = append(c.json, reflect.StructField{
-		Name: fmt.Sprintf("%s_%d", sf.Name, len(c.json)), Type: sf.Type, Tag: reflect.StructTag(own) + sf.Tag,
-	})
-	c.members = append(c.members, index)
 }

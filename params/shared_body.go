@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// keepForm bounds the form that is kept for Params when something else reads it.
-const keepForm = 1 << 20
+// maxKeptForm is the size of the largest form that is kept for Params when something else reads it.
+const maxKeptForm = 1 << 20
 
-// Share gives r a body that later copies of r have in common: whether a form is read
-// from r or from a copy, by ParseForm or by [Params], the other finds it too. Through w,
-// the response's writer as the server made it, Options.ReadTimeout becomes a deadline of
-// the connection; w may be nil. Share is to be called before anything reads the body. It
-// leaves a request without body as it is. If the body can't be read, Read returns the error
-// that a method of Params would: an [*Error] for the client's fault, and its cause in the chain.
+// Share gives r a body that later copies of r have in common. If a form is read from r or from a copy, by ParseForm
+// or by [Params], the other finds it too. Share must be called before anything reads the body. It leaves a request
+// without a body as it is. If w is not nil, it is the response's writer as the server made it, and Options.ReadTimeout
+// becomes a read deadline of its connection. If the body can't be read, Read returns the error that a method of
+// Params would return.
 func Share(r *http.Request, w http.ResponseWriter) {
 	if hasBody(r) {
 		share(r, w)
@@ -33,20 +32,18 @@ func share(r *http.Request, w http.ResponseWriter) *sharedBody {
 // hasBody reports whether the request can have content at all.
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// sharedBody is the body of a request and its copies. Like any body it is for one
-// goroutine at a time.
+// sharedBody is the body of a request and its copies. It is not safe for concurrent use.
 type sharedBody struct {
 	io.ReadCloser             // what the client sends
 	header        http.Header // until the first Read, which looks at the type
 	writer        http.ResponseWriter
-	keep          bool   // a form that is not too large is kept as it is read
-	kept          []byte //
-	lost          bool   // something was read, by others, and not kept
-	replays       bool   // kept is read again, and then err; if err is nil, the rest
+	keep          bool // others read a form, which is kept
+	kept          []byte
+	lost          bool // others have read bytes that were not kept
+	replays       bool // Read returns kept, and then err or the rest of the body
 	err           error
 }
 
-// Read reads on, or again what was read before.
 func (b *sharedBody) Read(p []byte) (int, error) {
 	switch {
 	case b.replays && (len(b.kept) > 0 || len(p) == 0):
@@ -65,7 +62,7 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		b.err = err
 	}
-	if b.keep = b.keep && len(b.kept)+n <= keepForm; b.keep {
+	if b.keep = b.keep && len(b.kept)+n <= maxKeptForm; b.keep {
 		b.kept = append(b.kept, p[:n]...)
 	} else {
 		b.lost = b.lost || n > 0 || len(b.kept) > 0
@@ -83,8 +80,7 @@ func (b *sharedBody) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// rewind makes what others have read be read once more. It returns an error if that is
-// lost.
+// rewind makes Read return again what others have read. It returns an error if that was not kept.
 func (b *sharedBody) rewind() error {
 	if b.lost {
 		return ErrBodyTaken
@@ -93,7 +89,7 @@ func (b *sharedBody) rewind() error {
 	return nil
 }
 
-// detach returns the body to be read as a stream, and leaves nothing to others.
+// detach returns the body as a stream. Others can't read it any more.
 func (b *sharedBody) detach() (*sharedBody, error) {
 	if err := b.rewind(); err != nil {
 		return nil, err
@@ -103,11 +99,10 @@ func (b *sharedBody) detach() (*sharedBody, error) {
 	return &stream, nil
 }
 
-// setReplay makes data be read again, and then err; if err is nil, the rest of the body.
+// setReplay makes Read return data, and then err. If err is nil, the rest of the body follows the data.
 func (b *sharedBody) setReplay(data []byte, err error) { b.replays, b.kept, b.err = true, data, err }
 
-// setDeadline sets the connection's read deadline, if it can be set. net/http removes it
-// when the body has ended.
+// setDeadline sets the connection's read deadline if possible. net/http removes it when the body has ended.
 func (b *sharedBody) setDeadline(t time.Time) {
 	if b.writer != nil {
 		_ = http.NewResponseController(b.writer).SetReadDeadline(t)

@@ -4,17 +4,16 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A View reads parameters from one source, or from several in the order path,
-// body, query. An accessor returns an [*Error] with [ErrMissing] if the name isn't
-// there, and with [ErrMalformed] if its value is of another type or given more than
-// once. An accessor with a default returns that only for a missing parameter. Text
-// is converted as documented; a JSON value must have the right type already, and null
-// is no value of any type.
+// A View reads parameters from one source, or from several in the order path, body, query. An accessor returns
+// an [*Error] with [ErrMissing] if no source has the name, and with [ErrMalformed] if its value has another
+// type or is given more than once. An accessor with a default returns it only for a missing parameter. A JSON
+// value must have the right type, so a number in a string is malformed for Int, and null for every accessor.
 type View struct {
 	params *Params
 	from   kinds
@@ -23,48 +22,47 @@ type View struct {
 // String returns the text of a parameter, which may be empty.
 func (v View) String(name string) (string, error) { return get(v, name, parseString) }
 
-// StringOr is String with a default for a missing parameter.
+// StringOr is String with a default.
 func (v View) StringOr(name, def string) (string, error) { return getOr(v, name, def, parseString) }
 
 // Int returns a whole number in decimal.
-func (v View) Int(name string) (int, error) { return get(v, name, parseNumber) }
+func (v View) Int(name string) (int, error) { return get(v, name, parseInt) }
 
-// IntOr is Int with a default for a missing parameter.
-func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, parseNumber) }
+// IntOr is Int with a default.
+func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, parseInt) }
 
 // Int64 returns a whole number in decimal.
-func (v View) Int64(name string) (int64, error) { return get(v, name, parseInt) }
+func (v View) Int64(name string) (int64, error) { return get(v, name, parseInt64) }
 
-// Int64Or is Int64 with a default for a missing parameter.
-func (v View) Int64Or(name string, def int64) (int64, error) { return getOr(v, name, def, parseInt) }
+// Int64Or is Int64 with a default.
+func (v View) Int64Or(name string, def int64) (int64, error) { return getOr(v, name, def, parseInt64) }
 
 // Float returns a number that is neither infinite nor NaN.
 func (v View) Float(name string) (float64, error) { return get(v, name, parseFloat64) }
 
-// FloatOr is Float with a default for a missing parameter.
+// FloatOr is Float with a default.
 func (v View) FloatOr(name string, def float64) (float64, error) {
 	return getOr(v, name, def, parseFloat64)
 }
 
-// Bool returns whether a parameter is true, from the texts true, 1 and on, or
-// false, 0 and off: "on" is what a browser sends for a checkbox.
+// Bool returns true for the texts true, 1 and on, and false for false, 0 and off. A browser sends "on" for a
+// checkbox.
 func (v View) Bool(name string) (bool, error) { return get(v, name, parseBool) }
 
-// BoolOr is Bool with a default for a missing parameter.
+// BoolOr is Bool with a default.
 func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, parseBool) }
 
-// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case.
-// A leap second, which Go has no time for, is malformed. In a query the plus sign of a
-// zone must be written %2B. In JSON it is a string.
+// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case. A leap second is
+// malformed. In a query, the plus sign of a zone must be written %2B. In JSON, the time is a string.
 func (v View) Time(name string) (time.Time, error) { return get(v, name, parseTime) }
 
-// TimeOr is Time with a default for a missing parameter.
+// TimeOr is Time with a default.
 func (v View) TimeOr(name string, def time.Time) (time.Time, error) {
 	return getOr(v, name, def, parseTime)
 }
 
-// Strings returns all values of a parameter that may be given more than once, in their
-// order; in JSON, an array of strings. For none it returns nil without an error.
+// Strings returns all values of a parameter in their order. In JSON, the value is an array of strings. If the
+// parameter is missing, Strings returns nil without an error.
 func (v View) Strings(name string) ([]string, error) {
 	f, err := v.find(name)
 	if err != nil || f.count == 0 {
@@ -76,16 +74,17 @@ func (v View) Strings(name string) ([]string, error) {
 	return f.texts(name), nil
 }
 
-// A found is the value, or the values, that a source has under a name.
+// found is the result of a search for a name in a source.
 type found struct {
 	from  Source
-	count int            // 0 means none
-	text  string         // the first, unless it is JSON
-	raw   jsontext.Value // in JSON
-	pairs []pair         // with the others
+	count int            // of the values
+	text  string         // the first value, unless it is JSON
+	raw   jsontext.Value // the value in JSON
+	pairs []pair         // contains the other values
+	files []*File        // the values if they are files
 }
 
-// texts returns all values that were given under name.
+// texts returns all values with the name.
 func (f *found) texts(name string) []string {
 	all := make([]string, 0, f.count)
 	for _, p := range f.pairs {
@@ -96,46 +95,49 @@ func (f *found) texts(name string) []string {
 	return all
 }
 
-func get[T any](v View, name string, parse func(string) (T, string)) (T, error) {
-	t, ok, err := lookup(v, name, parse)
-	if err == nil && !ok {
-		err = missingError(v.source(), name)
+func get[T any](v View, name string, parse func(string) (T, string)) (t T, err error) {
+	f, err := v.find(name)
+	if err == nil && f.count == 0 {
+		err = newError(ErrMissing, v.source(), name, "is missing")
 	}
-	return t, err
+	if err != nil {
+		return t, err
+	}
+	return convert(f, name, parse)
 }
 
-func getOr[T any](v View, name string, def T, parse func(string) (T, string)) (T, error) {
-	t, ok, err := lookup(v, name, parse)
-	if err == nil && !ok {
+func getOr[T any](v View, name string, def T, parse func(string) (T, string)) (t T, err error) {
+	f, err := v.find(name)
+	if err != nil {
+		return t, err
+	}
+	if f.count == 0 {
 		return def, nil
 	}
-	return t, err
+	return convert(f, name, parse)
 }
 
-// lookup finds the single value of a name, parsing a text.
-func lookup[T any](v View, name string, parse func(string) (T, string)) (t T, ok bool, err error) {
-	f, err := v.find(name)
-	if err != nil || f.count == 0 {
-		return t, false, err
+// convert returns the single value in f.
+func convert[T any](f found, name string, parse func(string) (T, string)) (T, error) {
+	var zero T
+	if f.raw != nil {
+		return decodeJSONMember[T](f.raw, jsontext.Pointer("").AppendToken(name))
 	}
 	if f.count > 1 {
-		return t, false, malformedError(f.from, name, givenTimesDetail(f.count))
-	}
-	if f.raw != nil {
-		t, err = decodeJSONMember[T](f.raw, name)
-		return t, err == nil, err
+		return zero, malformedError(f.from, name, givenTimesDetail(f.count))
 	}
 	t, fault := parse(f.text)
 	if fault != "" {
-		var zero T
-		return zero, false, malformedError(f.from, name, fault)
+		return zero, malformedError(f.from, name, fault)
 	}
-	return t, true, nil
+	return t, nil
 }
 
 func givenTimesDetail(n int) string { return "is given " + strconv.Itoa(n) + " times" }
 
-// find looks a name up in the view's sources, in their order.
+var errNoParams = errors.New("params: a View must come from a Params")
+
+// find searches the view's sources for a name, in their order.
 func (v View) find(name string) (found, error) {
 	if v.params == nil {
 		return found{}, errNoParams
@@ -145,16 +147,12 @@ func (v View) find(name string) (found, error) {
 		return found{}, err
 	}
 	if v.from&pathKind != 0 {
-		switch f, err := findPath(r, name); {
-		case err != nil:
-			return found{}, err
-		case f.count > 0:
-			return f, nil
+		if f, err := findPath(r, name); err != nil || f.count > 0 {
+			return f, err
 		}
 	}
-	// Among several sources the body counts if the method gives it a meaning; a view of
-	// the body alone always reads it.
-	if v.from&anyKind != 0 && (v.from&^anyKind == 0 || hasContent(r.Method)) {
+	// A view of the body alone reads it whatever the method.
+	if v.from&contentKind != 0 && (v.from&queryKind == 0 || hasContent(r.Method)) {
 		if f, err := v.findContent(r, name); err != nil || f.count > 0 {
 			return f, err
 		}
@@ -166,45 +164,60 @@ func (v View) find(name string) (found, error) {
 	return found{}, nil
 }
 
-var errNoParams = errors.New("params: a View must come from a Params")
-
-func (v View) findContent(r *http.Request, name string) (found, error) {
-	want := v.from & anyKind
-	if v.params.contentOf(r).kind&want != jsonKind {
-		pairs, err := v.params.formPairs(r, want)
-		return findPair(pairs, name, SourceForm), err
+// findPath searches the route's wildcards. A wildcard that matched nothing has an empty value, so that no other
+// source can replace it.
+func findPath(r *http.Request, name string) (found, error) {
+	value := r.PathValue(name)
+	if value == "" && !isWildcard(r.Pattern, name) {
+		return found{}, nil
 	}
-	b, err := v.params.body(want)
-	if err != nil {
-		return found{}, err
+	if fault := textProblem(value); fault != "" {
+		return found{}, malformedError(SourcePath, name, fault)
 	}
-	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, v.params.budgets.forRequest(r)) })
-	if raw, ok := b.members[name]; ok {
-		return found{from: SourceJSON, count: 1, raw: raw}, nil
-	}
-	return found{}, b.membersErr
+	return found{from: SourcePath, count: 1, text: value}, nil
 }
 
-// formPairs returns the pairs of a form, if the body is of a wanted kind.
-func (p *Params) formPairs(r *http.Request, want kinds) ([]pair, error) {
-	if c := p.contentOf(r); !c.none && c.kind == multipartKind && want&multipartKind != 0 {
-		u, err := p.upload(r)
+// isWildcard reports whether a pattern has a wildcard of that name. {$} is the end of the path.
+func isWildcard(pattern, name string) bool {
+	return name != "$" && (strings.Contains(pattern, "{"+name+"}") || strings.Contains(pattern, "{"+name+"...}"))
+}
+
+func (v View) findContent(r *http.Request, name string) (found, error) {
+	want := v.from & contentKind
+	if v.params.contentOf(r).kind&want != jsonKind {
+		form, err := v.params.form(want)
 		if err != nil {
-			return nil, err
+			return found{}, err
 		}
-		return u.pairs, nil
+		return findPair(form.pairs, name, SourceForm), nil
 	}
-	b, err := p.body(want)
-	if err != nil {
-		return nil, err
+	members, err := v.params.jsonMembers(want)
+	return findMember(members, name), err
+}
+
+func findMember(members map[string]jsontext.Value, name string) found {
+	raw, ok := members[name]
+	if !ok {
+		return found{}
 	}
-	return b.form, b.formErr
+	return found{from: SourceJSON, count: 1, raw: raw}
+}
+
+func findFiles(files []*File, name string) found {
+	f := found{from: SourceForm}
+	for _, file := range files {
+		if file.Name == name {
+			f.files = append(f.files, file)
+		}
+	}
+	f.count = len(f.files)
+	return f
 }
 
 func findPair(pairs []pair, name string, from Source) found {
 	f := found{from: from, pairs: pairs}
 	for i := range pairs {
-		if p := &pairs[i]; len(p.name) == len(name) && p.name == name {
+		if p := &pairs[i]; p.name == name {
 			if f.count++; f.count == 1 {
 				f.text = p.value
 			}
@@ -213,7 +226,7 @@ func findPair(pairs []pair, name string, from Source) found {
 	return f
 }
 
-// source returns the one source of the view, for a message.
+// source returns the view's source for a message, or "" if it has several.
 func (v View) source() Source {
 	return map[kinds]Source{
 		pathKind: SourcePath, queryKind: SourceQuery, formKind | multipartKind: SourceForm, jsonKind: SourceJSON, contentKind: SourceBody,

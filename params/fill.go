@@ -1,0 +1,181 @@
+package params
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fillFields fills the fields of a struct from the parameters of one source.
+func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path, depth int) {
+	if depth > b.options.MaxDepth && len(in.pairs) > 0 {
+		b.noteExceeded(in.from, "has names more than %d deep", b.options.MaxDepth)
+	}
+	for i := range fields {
+		f := &fields[i]
+		switch {
+		case b.exceeded:
+			return
+		case f.from == SourceJSON:
+			b.fillField(f, v, findMember(in.members, f.name), at)
+		case f.plan.isStruct():
+			b.fillStructs(f, v, in.pairs, at, depth)
+		case f.plan.isFile():
+			b.fillField(f, v, findFiles(in.files, f.name), at)
+		default:
+			b.fillField(f, v, findPair(in.pairs, f.name, f.from), at)
+		}
+	}
+	if !b.options.DisallowUnknownFields {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.members)) {
+		b.checkName(fields, in.from, name, at)
+	}
+	for _, p := range in.pairs {
+		b.checkName(fields, in.from, p.name, at)
+	}
+	for _, file := range in.files {
+		b.checkName(fields, in.from, file.Name, at)
+	}
+}
+
+// fillField sets a field to the value that was found for it.
+func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
+	to, isNull, isList, faults := fieldAt(v, f.index), got.raw.Kind() == 'n', f.plan.elem != nil, len(b.faults)
+	switch {
+	case got.count == 0 && f.def.IsValid():
+		to.Set(f.def)
+	case got.count == 0 && f.required:
+		b.note(f.from, outer, f.name, ErrMissing, "is missing", nil)
+	case got.count == 0 && f.plan.fields == nil:
+	case got.count == 0: // the required fields of a missing struct are missing
+		b.fillFields(f.plan.fields, to, values{}, &path{outer, f.name}, 0)
+	case isNull && f.required:
+		b.note(f.from, outer, f.name, ErrMalformed, "must not be null", nil)
+	case got.raw != nil:
+		b.setJSON(f.plan, to, got.raw, &path{outer, f.name})
+	case !isList && got.count > 1:
+		b.note(f.from, outer, f.name, ErrMalformed, givenTimesDetail(got.count), nil)
+	case isList && got.files != nil:
+		to.Set(reflect.ValueOf(got.files))
+	case got.files != nil:
+		to.Set(reflect.ValueOf(got.files[0]))
+	case !isList:
+		b.setText(f, f.plan.set, to, got.text, outer)
+	case b.countElements(f.from, got.count):
+		to.Set(reflect.MakeSlice(to.Type(), got.count, got.count))
+		for i, text := range got.texts(f.name) {
+			b.setText(f, f.plan.elem.set, to.Index(i), text, outer)
+		}
+	}
+	if got.count == 0 || isNull || len(b.faults) > faults {
+		return
+	}
+	if c := f.failedBy(to); c != nil {
+		b.note(f.from, outer, f.name, c.reason, c.detail, nil)
+	}
+}
+
+func (b *binder) setText(f *field, set setter, to reflect.Value, text string, outer *path) {
+	fault, cause := textProblem(text), error(nil)
+	if fault == "" {
+		fault, cause = set(to, text)
+	}
+	if fault != "" {
+		b.note(f.from, outer, f.name, ErrMalformed, fault, cause)
+	}
+}
+
+// fillStructs fills a field that is a struct, a pointer to a struct, or a list of structs. The numbers in the names of
+// a list only order the elements, so that a large number does not make a long list.
+func (b *binder) fillStructs(f *field, v reflect.Value, pairs []pair, outer *path, depth int) {
+	var numbers []int // of the elements
+	var elements [][]pair
+	for _, p := range pairs {
+		number, rest, ok := f.match(p.name)
+		if !ok {
+			continue
+		}
+		i, ok := slices.BinarySearch(numbers, number)
+		if !ok {
+			numbers, elements = slices.Insert(numbers, i, number), slices.Insert(elements, i, nil)
+		}
+		elements[i] = append(elements[i], pair{rest, p.value})
+	}
+	to, at, fields := fieldAt(v, f.index), &path{outer, f.name}, f.plan.inner().fields
+	switch {
+	case f.plan.elem == nil: // the required fields of a missing struct are missing
+		b.fillFields(fields, to, values{from: f.from, pairs: slices.Concat(elements...)}, at, depth+1)
+	case len(elements) == 0 || !b.countElements(f.from, len(elements)):
+	case to.Kind() == reflect.Pointer:
+		b.fillFields(fields, target(to), values{from: f.from, pairs: elements[0]}, at, depth+1)
+	default:
+		to.Set(reflect.MakeSlice(to.Type(), len(elements), len(elements)))
+		for i, number := range numbers {
+			b.fillFields(fields, target(to.Index(i)), values{from: f.from, pairs: elements[i]}, &path{at, strconv.Itoa(number)}, depth+1)
+		}
+	}
+}
+
+// checkName notes a parameter that has no field.
+func (b *binder) checkName(fields []field, from Source, name string, at *path) {
+	for i := range fields {
+		if _, _, ok := fields[i].match(name); ok {
+			return
+		}
+	}
+	b.note(from, at, name, ErrMalformed, "is unknown", nil)
+}
+
+// note notes a mistake about a parameter in the outer value.
+func (b *binder) note(from Source, outer *path, name string, reason error, detail string, cause error) {
+	if b.faults.full() {
+		return
+	}
+	e := placeError(reason, from, (&path{outer, name}).pointer(), detail)
+	e.cause = cause
+	b.faults.note(e)
+}
+
+// countElements counts elements that are about to be made, and reports whether the budget allows them.
+func (b *binder) countElements(from Source, n int) bool {
+	if b.elements += n; b.elements > b.options.MaxElements && !b.exceeded {
+		b.noteExceeded(from, "has more than %d elements", b.options.MaxElements)
+	}
+	return !b.exceeded
+}
+
+// noteExceeded notes that the budget is exceeded. Then no more fields are filled.
+func (b *binder) noteExceeded(from Source, detail string, limit int) {
+	b.exceeded = true
+	b.faults.note(newError(ErrTooLarge, from, "", fmt.Sprintf(detail, limit)))
+}
+
+// match reports whether a parameter belongs to f. If f is filled with structs from pairs, it returns the rest of the
+// name, and the number of the element.
+func (f *field) match(name string) (number int, rest string, ok bool) {
+	if f.from == SourceJSON || !f.plan.isStruct() {
+		return 0, "", name == f.name
+	}
+	rest, ok = strings.CutPrefix(name, f.name)
+	if ok {
+		rest, ok = strings.CutPrefix(rest, ".")
+	}
+	if !ok || f.plan.typ.Kind() != reflect.Slice {
+		return 0, rest, ok
+	}
+	digits, rest, ok := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return int(n), rest, ok && err == nil && (digits[0] != '0' || digits == "0") // a number has one spelling
+}
+
+func fieldAt(v reflect.Value, index []int) reflect.Value {
+	if len(index) == 1 {
+		return v.Field(index[0])
+	}
+	return v.FieldByIndex(index)
+}

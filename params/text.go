@@ -1,0 +1,144 @@
+package params
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The parse functions return the value of a text, or a predicate that describes the fault in it. They refuse
+// what package strconv accepts beyond JSON and HTML, such as a leading plus.
+
+func parseString(text string) (string, string) { return text, "" }
+
+func parseInt(text string) (int, string) {
+	n, fault := parseWhole(text, strconv.IntSize)
+	return int(n), fault
+}
+
+func parseInt64(text string) (int64, string) { return parseWhole(text, 64) }
+
+const outOfRange = "is out of range"
+
+func parseWhole(text string, bits int) (int64, string) {
+	n, err := strconv.ParseInt(text, 10, bits)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, outOfRange
+	case err != nil, text[0] == '+':
+		return 0, "must be a whole number"
+	}
+	return n, ""
+}
+
+func parseFloat64(text string) (float64, string) { return parseFloat(text, 64) }
+
+// parseFloat refuses hexadecimal numbers, underscores, infinities and NaN.
+func parseFloat(text string, bits int) (float64, string) {
+	x, err := strconv.ParseFloat(text, bits)
+	isDecimal := text != "" && text[0] != '+' && strings.Trim(text, "0123456789+-.eE") == ""
+	switch {
+	case errors.Is(err, strconv.ErrRange) && isDecimal:
+		return 0, outOfRange
+	case err != nil, !isDecimal:
+		return 0, "must be a number"
+	}
+	return x, ""
+}
+
+func parseBool(text string) (bool, string) {
+	switch text {
+	case "true", "1", "on":
+		return true, ""
+	case "false", "0", "off":
+		return false, ""
+	}
+	return false, "must be true or false"
+}
+
+const wantTime = "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
+
+// parseTime refuses three things that time.Parse accepts: an hour of one digit, a comma before the fraction,
+// and offsets of 24 hours or 60 minutes.
+func parseTime(text string) (time.Time, string) {
+	t, err := time.Parse(time.RFC3339, text)
+	end := len(text)
+	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' ||
+		text[end-1] != 'Z' && (text[end-5:end-3] > "23" || text[end-2:] > "59") {
+		return time.Time{}, wantTime
+	}
+	return t, ""
+}
+
+// A setter sets a value to a text, or returns a predicate that describes the fault in the text. The cause is
+// the error of the type's own method.
+type setter func(v reflect.Value, text string) (fault string, cause error)
+
+// setterOf returns the setter of a type. It returns an error if the type has no setter.
+func setterOf(t reflect.Type) (setter, error) {
+	if inner := targetOf(t); inner != t {
+		set, err := setterOf(inner)
+		if err != nil {
+			return nil, err
+		}
+		return func(v reflect.Value, text string) (string, error) { return set(target(v), text) }, nil
+	}
+	switch k := t.Kind(); {
+	case decodesText(t) && t != timeType:
+		return setByMethod, nil
+	case t == timeType, t == durationType, k == reflect.String, reflect.Bool <= k && k <= reflect.Float64:
+		return func(v reflect.Value, text string) (string, error) { return setBasic(v, text), nil }, nil
+	}
+	return nil, fmt.Errorf("a text cannot become a %v", t)
+}
+
+func decodesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalText) }
+
+func setByMethod(v reflect.Value, text string) (string, error) {
+	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+		return "has a value that can't be decoded", err
+	}
+	return "", nil
+}
+
+// setBasic sets a string, a boolean, a number, a duration or a time.
+func setBasic(v reflect.Value, text string) (fault string) {
+	switch {
+	case v.Type() == durationType:
+		d, err := time.ParseDuration(text)
+		if err != nil || text[0] == '+' {
+			return "must be a duration, such as 1m30s"
+		}
+		v.SetInt(int64(d))
+	case v.CanInt():
+		var n int64
+		n, fault = parseWhole(text, v.Type().Bits())
+		v.SetInt(n)
+	case v.CanUint():
+		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
+		if v.SetUint(n); err != nil {
+			_, fault = parseWhole(text, 64)
+			fault = cmp.Or(fault, outOfRange)
+		}
+	case v.CanFloat():
+		var x float64
+		x, fault = parseFloat(text, v.Type().Bits())
+		v.SetFloat(x)
+	case v.Kind() == reflect.String:
+		v.SetString(text)
+	case v.Kind() == reflect.Bool:
+		var b bool
+		b, fault = parseBool(text)
+		v.SetBool(b)
+	default:
+		var t time.Time
+		t, fault = parseTime(text)
+		v.Set(reflect.ValueOf(t))
+	}
+	return fault
+}
