@@ -5,26 +5,20 @@ import (
 	"sync"
 )
 
-// Parallel is the number of values that [All] waits for, and so computes, at a time.
+// Parallel is the largest number of values that [All] waits for, and so computes, at a time.
 const Parallel = 64
 
-// Waiter is a [Value] of any type, as [All] waits for it.
+// Waiter is a [Value] of any type.
 type Waiter interface {
 	Wait(ctx context.Context) error
-	start(ctx context.Context)
 }
 
-// All waits for all of ws, in parallel, at most [Parallel] at a time, and returns the
-// first error that occurs. It then leaves the others: values of a scope are computed
-// further, and stand-alone ones without another waiter are cancelled. A panic of one is
-// a panic of All. Computations start together, so that their calls of a [Batch] usually
-// become one.
+// All waits for all of ws in parallel, at most [Parallel] at a time. It returns the first error that occurs and leaves
+// the other values: those of a scope are still computed, and stand-alone ones without another waiter are cancelled. If
+// one panics, All panics. Computations start together, so that their calls of a [Batch] usually become one.
 func All(ctx context.Context, ws ...Waiter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for _, w := range ws[:min(Parallel, len(ws))] {
-		w.start(ctx) // one right after the other, so that their calls of a Batch usually become one
-	}
 	var (
 		mu     sync.Mutex
 		first  error
@@ -48,7 +42,7 @@ func All(ctx context.Context, ws ...Waiter) error {
 				if panics == nil {
 					panics = p
 				}
-				cancel(first) // the others leave, and those that have not begun do not begin
+				cancel(first) // waits in progress end, and the remaining values do not start
 			})
 		})
 	}

@@ -16,13 +16,11 @@ import (
 // ErrMissing is the error of a [Batch] for a key that its function returned no value for.
 var ErrMissing = errors.New("lazy: no value for the key")
 
-// BatchFunc loads the values of keys. It gets each key once, in the order in which they
-// were asked for, and returns the values that it finds. The map must not change
-// afterwards; other keys in it are ignored.
+// BatchFunc loads the values of keys. Each key is there once, in the order in which callers asked. Other keys of the
+// result are ignored. The map must not change afterwards.
 type BatchFunc[K comparable, V any] func(ctx context.Context, keys []K) (map[K]V, error)
 
-// OrElse returns a function that returns the values of fn, and missing for each key that
-// fn returns no value for.
+// OrElse returns a function that returns the values of fn, and missing for each key that fn returns no value for.
 func OrElse[K comparable, V any](fn BatchFunc[K, V], missing V) BatchFunc[K, V] {
 	return func(ctx context.Context, keys []K) (map[K]V, error) {
 		all := make(map[K]V, len(keys))
@@ -35,21 +33,19 @@ func OrElse[K comparable, V any](fn BatchFunc[K, V], missing V) BatchFunc[K, V] 
 	}
 }
 
-// Batch loads values with a function of many keys. [Batch.GetAll] loads a list with one
-// call. Gets that are made at the same moment usually share a call as well.
+// Batch loads values with a function of many keys. [Batch.GetAll] loads a list with one call. Gets that are made at the
+// same moment usually share a call as well.
 //
-// While a key is being loaded, all callers that ask for it share the call. A Batch of a
-// [Scope] (made by [BatchIn]) then keeps the outcome as a [Value] of the scope does. A
-// stand-alone Batch (made by [NewBatch]) forgets it. Its function runs under the values of
-// the first caller's context, although the callers may belong to different requests.
+// While a key is being loaded, all callers that ask for it share the call. A Batch of a [Scope] (made by [BatchIn])
+// keeps the outcome like a [Value] of the scope. A stand-alone Batch (made by [NewBatch]) forgets it. Its function gets
+// the values of the first caller's context, although the callers may belong to different requests.
 //
-// The goroutine that begins a call yields the processor a few times, so that other ready
-// goroutines can add their keys. There is no timer, and no caller waits for another
-// computation to finish or to block, except for the one that loads its key.
+// The goroutine that begins a call yields the processor a few times, so that other ready goroutines can add their keys.
+// There is no timer. A caller waits only for the call that loads its key.
 //
-// The function may read its own batch and others. If the call that loads a key waits for
-// the reader, for example because it loads another key too, then the key is loaded again
-// in a call of its own. A key that needs itself is a [*CycleError].
+// The function may read its own batch and others. The call that loads a key may be waiting for the reader, for example
+// because of another key that it loads. Then the key is loaded again in a call of its own. A key that needs itself is a
+// [*CycleError].
 //
 // A Batch is safe for concurrent use.
 type Batch[K comparable, V any] struct {
@@ -60,7 +56,7 @@ type Batch[K comparable, V any] struct {
 
 	mu         sync.RWMutex           // never held while user code runs
 	calls      map[K]*batchCall[K, V] // by key: in progress, or kept by the scope
-	collecting *batchCall[K, V]       // the call that takes more keys, or nil
+	collecting *batchCall[K, V]       // the call that other callers add keys to, or nil
 }
 
 // batchCall is one call of a Batch's function.
@@ -72,8 +68,8 @@ type batchCall[K comparable, V any] struct {
 // NewBatch returns a stand-alone batch of fn.
 func NewBatch[K comparable, V any](fn BatchFunc[K, V]) *Batch[K, V] { return BatchIn(nil, "", fn) }
 
-// BatchIn returns a batch of fn that belongs to the scope s, or a stand-alone one if s is
-// nil. Cycles and panics show its name. An empty name means that of fn.
+// BatchIn returns a batch of fn that belongs to the scope s, or a stand-alone one if s is nil. Cycles and panics show
+// its name. An empty name means the name of fn.
 func BatchIn[K comparable, V any](s *Scope, name string, fn BatchFunc[K, V]) *Batch[K, V] {
 	return &Batch[K, V]{
 		fn:    fn,
@@ -84,8 +80,7 @@ func BatchIn[K comparable, V any](s *Scope, name string, fn BatchFunc[K, V]) *Ba
 	}
 }
 
-// yieldAtLeastOnce yields once even if the processor is busy: a Batch exists to save
-// calls, each of which usually costs more than a yield.
+// yieldAtLeastOnce yields once even if the processor is busy: saving a call is usually worth it.
 func yieldAtLeastOnce(size func() int) {
 	runtime.Gosched()
 	yield.WhileGrowing(size)
@@ -94,7 +89,7 @@ func yieldAtLeastOnce(size func() int) {
 // Get returns the value for key, as [Batch.GetAll] does.
 func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
 	if c := b.lookup(key); c != nil {
-		if r := c.res.Load(); r != nil {
+		if r := c.res.Load(); r != nil && r.panics == nil {
 			return pick(r, key)
 		}
 	}
@@ -105,14 +100,13 @@ func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
 	return vals[0], nil
 }
 
-// GetAll returns the values for keys, in the order of keys. One call loads all keys that
-// are not there and that no other call is loading.
+// GetAll returns the values for keys, in the order of keys. One call loads all keys that are neither there nor being
+// loaded.
 //
-// The error of GetAll is that of the first key that has one. It is [ErrMissing] if the
-// function returned no value for the key; see [OrElse]. A panic of the function is a panic
-// of every caller that waits for it, with a [*PanicError]. If ctx ends first, GetAll
-// returns [context.Cause], and the call goes on for the others. It returns the cause of a
-// ctx that has ended even if all values are there. GetAll panics if a key cannot be hashed.
+// GetAll returns the error of the first key that has one. This is [ErrMissing] if the function returned no value for
+// the key; see [OrElse]. If the function panics, every caller that waits for it panics with a [*PanicError]. If ctx ends
+// first, GetAll returns [context.Cause], and the call goes on for the others. GetAll returns the cause of a ctx that has
+// ended even if all values are there. It panics if a key cannot be hashed.
 func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -123,21 +117,21 @@ func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	caller, inline := Current(ctx), b.scope.outlivedBy(ctx)
 	vals := make([]V, len(keys))
 	var failed error
-	var panicked *result[map[K]V]
-	for i, w := range b.ask(ctx, caller, inline, keys) { // all of them, because ask has joined them
+	var panics *PanicError
+	for i, w := range b.ask(ctx, caller, inline, keys) { // also after an error: ask has joined all of these calls
 		r, err := w.wait(ctx, caller, inline)
 		for isCycleOfSeveral(err) {
 			r, err = b.joinAnew(ctx, inline, keys[i]).wait(ctx, caller, inline)
 		}
 		if err == nil && r.panics != nil {
-			panicked = cmp.Or(panicked, r)
+			panics = cmp.Or(panics, r.panics)
 		} else if err == nil {
 			vals[i], err = pick(r, keys[i])
 		}
 		failed = cmp.Or(failed, err)
 	}
-	if panicked != nil {
-		_, failed = panicked.deliver(b.scope)
+	if panics != nil {
+		panics.Raise()
 	}
 	if failed != nil {
 		return nil, failed
@@ -145,15 +139,14 @@ func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	return vals, nil
 }
 
-// lookup returns the call that loads key or has loaded it, or nil. It panics, without the
-// lock, if key cannot be hashed.
+// lookup returns the call that loads or has loaded key, or nil. It panics if key cannot be hashed.
 func (b *Batch[K, V]) lookup(key K) *batchCall[K, V] {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.calls[key]
 }
 
-// ask joins the calls that load keys. If it has begun one, it collects for that and starts it.
+// ask joins the calls that load keys. If it has begun a call, it lets others add keys, and then starts the call.
 func (b *Batch[K, V]) ask(ctx context.Context, caller *Flight, inline bool, keys []K) []valueWait[map[K]V] {
 	waits := b.join(ctx, inline, keys)
 	for i := range waits {
@@ -166,8 +159,8 @@ func (b *Batch[K, V]) ask(ctx context.Context, caller *Flight, inline bool, keys
 	return waits
 }
 
-// join joins the calls that load keys. It adds a key without a call, or with one that was abandoned
-// or not kept, to the call that collects. If there is none it begins one, for the caller to start.
+// join joins the calls that load keys. If a key has no call, or one that was abandoned or not kept, join adds it to the
+// call that collects, and begins one if necessary, which the caller has to start.
 func (b *Batch[K, V]) join(ctx context.Context, inline bool, keys []K) []valueWait[map[K]V] {
 	waits := make([]valueWait[map[K]V], len(keys))
 	b.mu.Lock()

@@ -12,59 +12,56 @@ import (
 // errAbandoned is the cause of a computation that was cancelled because every waiter left.
 var errAbandoned = errors.New("lazy: every waiter left")
 
-// Work is what a [Flight] computes.
+// Work is the computation of a [Flight].
 type Work interface {
 	// Name returns the name that cycles and panics show.
 	Name() string
-	// Compute calls the user's function and keeps its result, without publishing it.
-	// ctx is the flight.
+	// Compute calls the user's function and stores its result, without publishing it. ctx is the flight.
 	Compute(ctx context.Context)
-	// Finish publishes the result by [Flight.Complete]. abnormal is nil if Compute
-	// returned; otherwise it is a [*PanicError], [ErrGoexit], or [ErrClosed] if the
-	// scope was closed before Compute began. Finish must not panic.
+	// Finish publishes the result with [Flight.Complete]. abnormal is nil if Compute returned. Otherwise, it is a
+	// [*PanicError], [ErrGoexit], or [ErrClosed] if the scope was closed before Compute began. Finish must not panic.
 	Finish(abnormal error)
 }
 
-// Flight is one computation in progress: its context, its waiters, its outcome, and
-// the computations that it waits for itself. It is embedded in the type that
-// implements its [Work], so that a computation is one allocation.
+// Flight is one computation: its context, its waiters, its outcome, and the computations that it waits for itself. It
+// is embedded in the type that implements its [Work], so that a computation is one allocation.
 //
-// Init comes first, and Start exactly once. All other methods are safe for
-// concurrent use. A Flight must not be copied or reused.
+// Init comes first, and Start is called exactly once. The other methods are safe for concurrent use. A Flight must not
+// be copied or reused.
 type Flight struct {
 	context.Context
 	work   Work
 	scope  *Scope                  // waits for the computation; may be nil
-	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation has an owner and goes on
+	cancel context.CancelCauseFunc // called when every waiter has left; nil if the computation has an owner
 
-	several bool // Compute is for several keys of a Batch; set before it waits for anything
+	several bool // Compute loads several keys of a Batch; set before it waits for anything
 
 	complete  atomic.Bool // outcome is set, and does not change any more
-	abandoned bool        // every waiter left, and the computation is cancelled; guarded by mu
+	abandoned atomic.Bool // every waiter has left, and the computation is cancelled; set under mu
 	outcome   any
 
 	mu      sync.Mutex
-	waiters int           // that joined and have not left; only a Value counts them
+	waiters int           // callers that have joined and not left; only a Value counts them
 	done    chan struct{} // closed by Complete; made by the first Wait
-	edges   []waitEdge    // what this computation waits for, one for each wait
-	buf     [1]waitEdge   // the backing of edges while there is only one
+	edges   []waitEdge    // one for each wait of this computation for another
+	buf     [1]waitEdge   // holds the only edge without an allocation
 }
 
 type flightKey struct{}
 
-// Current returns the innermost computation that ctx was passed down from, or nil.
+// Current returns the innermost computation whose context ctx was derived from, or nil.
 func Current(ctx context.Context) *Flight {
 	f, _ := ctx.Value(flightKey{}).(*Flight)
 	return f
 }
 
-// Init prepares f to compute work under ctx. scope, which may be nil, waits for the
-// computation when it closes; ctx need not be its context.
+// Init prepares f to compute work under ctx. When scope closes, it waits for the computation. scope may be nil, and ctx
+// need not be its context.
 func (f *Flight) Init(ctx context.Context, scope *Scope, work Work) {
 	f.Context, f.scope, f.work = ctx, scope, work
 }
 
-// Work returns what f computes.
+// Work returns the computation.
 func (f *Flight) Work() Work { return f.work }
 
 // Value returns f itself to [Current], and otherwise the value of f's context.
@@ -75,20 +72,20 @@ func (f *Flight) Value(key any) any {
 	return f.Context.Value(key)
 }
 
-// join adds a waiter, which then calls Wait. It reports false, and adds none, if f was
-// abandoned.
+// join adds a waiter, which then calls Wait. It reports false, and adds none, if f was abandoned.
 func (f *Flight) join() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.abandoned {
-		f.waiters++
+	if f.abandoned.Load() {
+		return false
 	}
-	return !f.abandoned
+	f.waiters++
+	return true
 }
 
-// Start computes: inline, while caller waits, which is the [Current] flight of this goroutine or
-// nil; or else on a new goroutine. It returns normally even if Compute panics. If the scope is
-// closed, Start only calls Finish.
+// Start runs Compute and then Finish. If inline is true, it does so on this goroutine while caller waits, which is the
+// [Current] flight of the goroutine, or nil. Otherwise, it starts a goroutine. Start returns normally even if Compute
+// panics. If the scope is closed, it only calls Finish.
 func (f *Flight) Start(caller *Flight, inline bool) {
 	switch {
 	case f.scope != nil && !f.scope.enter():
@@ -121,8 +118,8 @@ func (f *Flight) run(caller *Flight) {
 	abnormal = nil
 }
 
-// Complete makes outcome what all waiters get, unless they have an outcome already. It
-// reports whether there are waiters that have joined and get this one.
+// Complete gives outcome to all waiters, unless f is already complete. It reports whether any caller that has joined
+// gets this outcome.
 func (f *Flight) Complete(outcome any) (delivered bool) {
 	f.mu.Lock()
 	if !f.complete.Load() {
@@ -140,17 +137,16 @@ func (f *Flight) Complete(outcome any) (delivered bool) {
 	return delivered
 }
 
-// Wait returns f's outcome to a waiter on behalf of caller, the [Current] flight of ctx.
-// The waiter leaves with [context.Cause] when ctx ends first, and with a [*CycleError] at
-// once if f, directly or not, waits for caller.
+// Wait returns f's outcome to a waiter on behalf of caller, the [Current] flight of ctx. If ctx ends first, Wait
+// returns [context.Cause]. If f waits for caller, directly or not, it returns a [*CycleError] at once.
 func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 	if f.complete.Load() {
 		return f.outcome, nil
 	}
 	done := f.doneChan()
 	if caller != nil {
-		// The edge is added before the search: of several waits that close a cycle
-		// together, the last to add its edge finds all the others.
+		// The edge is added before the search. If several waits close a cycle together, the last one to add its edge
+		// finds all the others.
 		caller.addEdge(waitEdge{f, false})
 		defer caller.removeEdge(waitEdge{f, false})
 		if path := f.pathTo(caller, nil); path != nil {
@@ -169,9 +165,8 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 	return f.outcome, nil
 }
 
-// leave removes a waiter, unless the outcome is there: then the waiter has to take it.
-// When the last waiter leaves a computation without an owner, no later caller can join
-// it, and it is cancelled.
+// leave removes a waiter. It reports false if the outcome is there, which the waiter then has to take. When the last
+// waiter leaves a computation without an owner, the computation is cancelled and cannot be joined any more.
 func (f *Flight) leave() bool {
 	f.mu.Lock()
 	if f.complete.Load() {
@@ -179,8 +174,8 @@ func (f *Flight) leave() bool {
 		return false
 	}
 	f.waiters--
-	f.abandoned = f.waiters == 0 && f.cancel != nil
-	abandoned := f.abandoned
+	abandoned := f.waiters == 0 && f.cancel != nil
+	f.abandoned.Store(abandoned)
 	f.mu.Unlock()
 	if abandoned {
 		f.cancel(errAbandoned)
@@ -201,26 +196,15 @@ func (f *Flight) doneChan() <-chan struct{} {
 	return f.done
 }
 
-// isAbandoned reports whether f can no longer be joined.
-func (f *Flight) isAbandoned() bool {
-	if f.cancel == nil {
-		return false
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.abandoned
-}
-
-// CycleError is the error of a value that needs itself. Path has the names of the
-// values, from the one that was asked for to itself: user, org, user.
+// CycleError is the error of a value that needs itself. Path has the names of the values, from the one that was asked
+// for to itself: user, org, user.
 //
-// A cycle is found when the wait that would close it begins. A function that asks for
-// a value which needs its own gets the error even if it asks from a goroutine that it
-// does not wait for: which of the two is first would be chance.
+// The error is returned by the wait that would close the cycle, when it begins. This also holds for a wait on a
+// goroutine that the function does not wait for.
 type CycleError struct {
 	Path []string
 
-	several bool // a computation on the path is of several keys, which may need different things
+	several bool // a computation on the path loads several keys, which may need different values
 }
 
 func newCycleError(path []*Flight) *CycleError {
@@ -233,8 +217,7 @@ func newCycleError(path []*Flight) *CycleError {
 	return c
 }
 
-// isCycleOfSeveral reports whether err is a cycle that a computation of several keys may
-// only seem to close.
+// isCycleOfSeveral reports whether err may be a false cycle: no key needs itself, but a call of several keys does.
 func isCycleOfSeveral(err error) bool {
 	c, ok := err.(*CycleError)
 	return ok && c.several
@@ -248,8 +231,8 @@ func (c *CycleError) Error() string {
 // waitEdge is one wait of a computation for another.
 type waitEdge struct {
 	flight *Flight
-	// inline: flight runs on the goroutine that waits for it, which therefore goes on
-	// when flight returns, and not when flight is completed by something else.
+	// inline means that flight runs on the goroutine that waits for it. The wait then ends when flight returns, and not
+	// when Set completes it.
 	inline bool
 }
 
@@ -269,9 +252,8 @@ func (f *Flight) removeEdge(e waitEdge) {
 	f.edges = slices.Delete(f.edges, i, i+1)
 }
 
-// pathTo returns the flights from f to target along their edges, both included, or
-// nil. One lock at a time is enough: the flights of a cycle are all blocked, so none
-// of them can remove its edge meanwhile.
+// pathTo returns the flights from f to target along their edges, both included, or nil. It locks one flight at a time,
+// which is enough: the flights of a cycle are blocked, so none of them can remove its edge meanwhile.
 func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
 	if f == target {
 		return []*Flight{f}
@@ -291,7 +273,7 @@ func (f *Flight) pathTo(target *Flight, seen map[*Flight]bool) []*Flight {
 	seen[f] = true
 	for _, e := range edges {
 		if !e.inline && e.flight.complete.Load() {
-			continue // f was woken and is about to remove this edge
+			continue // f has been woken and is about to remove this edge
 		}
 		if rest := e.flight.pathTo(target, seen); rest != nil {
 			return append([]*Flight{f}, rest...)

@@ -7,17 +7,15 @@ import (
 	"runtime/debug"
 )
 
-// ErrGoexit is the error of the other waiters when a function ended its goroutine with
-// [runtime.Goexit], as t.FailNow does, instead of returning.
+// ErrGoexit is the error of the other waiters if a function calls [runtime.Goexit], as t.FailNow does.
 var ErrGoexit = errors.New("lazy: the function called runtime.Goexit")
 
-// PanicError is a panic of a lazily computed value. Every waiter panics with the same
-// *PanicError, whatever goroutine the function ran on. Only [http.ErrAbortHandler] is
-// passed on as it is, because net/http compares it by identity.
+// PanicError is a panic of a lazily computed value. Every waiter panics with the same *PanicError, whatever goroutine
+// the function ran on. Only [http.ErrAbortHandler] is raised unwrapped, because net/http compares it by identity.
 type PanicError struct {
-	Name  string // of the value or task
-	Value any    // that the function panicked with
-	Stack []byte // of the function at that moment
+	Name  string // the name of the value or task
+	Value any    // the value that the function panicked with
+	Stack []byte // the function's stack
 }
 
 // Error returns the name, the value of the panic and the stack.
@@ -25,7 +23,7 @@ func (p *PanicError) Error() string {
 	return fmt.Sprintf("lazy: %s panicked: %v\n\n%s", p.Name, p.Value, p.Stack)
 }
 
-// Unwrap returns the value of the panic when it is an error.
+// Unwrap returns the value of the panic if it is an error.
 func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
@@ -39,9 +37,9 @@ func (p *PanicError) Raise() {
 	panic(p)
 }
 
-// NewPanicError wraps a recovered value. A *PanicError that passes through an outer
-// function keeps the inner name and stack. It must be called from the deferred function
-// that recovered, where the stack is still the panic's.
+// NewPanicError wraps a recovered value. It returns a *PanicError unchanged, so that a panic that passes through outer
+// functions keeps the inner name and stack. It must be called from the deferred function that recovered, where the
+// stack is still the panic's.
 func NewPanicError(name string, v any) *PanicError {
 	if p, ok := v.(*PanicError); ok {
 		return p
@@ -49,8 +47,7 @@ func NewPanicError(name string, v any) *PanicError {
 	return &PanicError{Name: name, Value: v, Stack: debug.Stack()}
 }
 
-// Guard calls fn and then end, with fn's error, its panic (which stops here), or
-// [ErrGoexit] if fn ends its goroutine.
+// Guard calls fn, and then end with fn's error, its panic (which stops here), or [ErrGoexit] if fn ends its goroutine.
 func Guard(name string, fn func() error, end func(err error, panics *PanicError)) {
 	err := ErrGoexit
 	var panics *PanicError

@@ -4,29 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 )
 
-// ErrClosed is the error of a value that a closed [Scope] has not computed, and the
-// cause of the scope's context once it is closed.
+// ErrClosed is the error of a value that a closed [Scope] has not computed. It is also the cause of the scope's
+// context once it is closed.
 var ErrClosed = errors.New("lazy: scope closed")
 
-// Scope owns values and their computations: they end with it. Make one with
-// [NewScope] and Close it in the same function.
-//
-// A Scope is safe for concurrent use, but a function that the scope computes must not
-// call Close: it would wait for itself.
+// Scope owns values and their computations: they end with it. Make one with [NewScope] and Close it in the same
+// function. A Scope is safe for concurrent use, but a function that the scope computes must not call Close, because it
+// would wait for itself.
 type Scope struct {
 	ctx    context.Context
-	parent context.Context // the context the scope was made with
+	parent context.Context // the context that the scope was made with
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
 	running int // computations and spawned functions
 	closed  bool
-	idle    chan struct{} // closed when running falls to 0 after closed
-	errs    []error       // that Close returns
+	idle    chan struct{} // closed when the scope is closed and nothing runs
+	errs    []error       // the errors that Close returns
 }
 
 // NewScope returns a scope whose computations run under ctx until Close.
@@ -36,15 +33,14 @@ func NewScope(ctx context.Context) *Scope {
 	return s
 }
 
-// Outlives reports whether a caller with ctx cannot leave before owner ends: ctx has the Done
-// channel of owner, or never ends.
+// Outlives reports whether a caller with ctx cannot leave before owner ends: ctx has the Done channel of owner, or
+// never ends.
 func Outlives(ctx, owner context.Context) bool {
 	done := ctx.Done()
 	return done == nil || done == owner.Done()
 }
 
-// outlivedBy reports whether a caller with ctx cannot leave before the scope ends: without a
-// scope, only a caller that never leaves.
+// outlivedBy reports whether a caller with ctx cannot leave before the scope ends. A nil scope never ends.
 func (s *Scope) outlivedBy(ctx context.Context) bool {
 	if s == nil {
 		return ctx.Done() == nil
@@ -52,11 +48,11 @@ func (s *Scope) outlivedBy(ctx context.Context) bool {
 	return Outlives(ctx, s.ctx) || Outlives(ctx, s.parent)
 }
 
-// Context returns the context that the scope's values are computed under.
+// Context returns the context under which the scope's values are computed.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// Spawn runs fn on a goroutine that Close waits for. Close returns fn's error, panic or
-// [ErrGoexit] with its name. On a closed scope Spawn returns [ErrClosed] and runs nothing.
+// Spawn runs fn on a goroutine that Close waits for. Close returns the error of fn, its panic or [ErrGoexit], with the
+// name. On a closed scope, Spawn returns [ErrClosed] and does not run fn.
 func (s *Scope) Spawn(name string, fn func(ctx context.Context) error) error {
 	if !s.enter() {
 		return ErrClosed
@@ -65,25 +61,25 @@ func (s *Scope) Spawn(name string, fn func(ctx context.Context) error) error {
 		defer s.exit()
 		Guard(name, func() error { return fn(s.ctx) }, func(err error, _ *PanicError) {
 			if err != nil {
-				s.reportOrphan(fmt.Errorf("task %q: %w", name, err))
+				s.addError(fmt.Errorf("task %q: %w", name, err))
 			}
 		})
 	}()
 	return nil
 }
 
-// Cancel cancels the scope's context with [ErrClosed] and does not wait. If the context that
-// the scope was made with has ended before, its cause is the scope's. Close follows.
+// Cancel cancels the scope's context and does not wait. The cause is [ErrClosed], or the cause of the context that the
+// scope was made with if that has ended already.
 func (s *Scope) Cancel() {
-	if s.parent.Err() != nil { // it may be about to cancel the scope's
+	if s.parent.Err() != nil { // the scope's context may not have been told yet
 		s.cancel(context.Cause(s.parent))
 	}
 	s.cancel(ErrClosed)
 }
 
-// Close cancels the scope's context as Cancel does, and waits for all computations to
-// return. It returns the errors of tasks and the panics that reached no Get, joined. A second
-// Close waits, too, and returns the same. The search for cycles does not see that Close waits.
+// Close cancels the scope's context as Cancel does, and waits until all computations have returned. It returns the
+// joined errors of tasks and the panics that no Get waited for. A second Close waits as well, and returns the same.
+// The search for cycles does not know about the wait of Close.
 func (s *Scope) Close() error {
 	s.mu.Lock()
 	if !s.closed && s.running == 0 {
@@ -98,27 +94,11 @@ func (s *Scope) Close() error {
 	return errors.Join(s.errs...)
 }
 
-// reportOrphan has Close return err, which no caller gets. s may be nil.
-func (s *Scope) reportOrphan(err error) {
-	if s == nil {
-		return
-	}
+// addError adds an error that Close returns.
+func (s *Scope) addError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs = append(s.errs, err)
-}
-
-// clearOrphan takes back a reported panic that a Get raises after all, unless Close has
-// returned it. s may be nil.
-func (s *Scope) clearOrphan(p *PanicError) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(s.errs, error(p)); i >= 0 && !(s.closed && s.running == 0) {
-		s.errs = slices.Delete(s.errs, i, i+1)
-	}
 }
 
 // enter adds a running computation, unless the scope is closed.

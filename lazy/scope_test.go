@@ -172,7 +172,7 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			_, _, p := get(t.Context(), lazy.Go(s, later))
 			require.NotNil(t, p)
 		}},
-		{"a Get raised it later", false, func(t *testing.T, s *lazy.Scope) {
+		{"a Get raised it later", true, func(t *testing.T, s *lazy.Scope) {
 			v := lazy.Go(s, boom)
 			synctest.Wait()
 			_, _, p := get(t.Context(), v)
@@ -199,16 +199,6 @@ func TestCloseReportsLostPanics(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A second Close returns the same as the first, even if a Get has raised the panic meanwhile.
-func TestCloseReturnsAPanicTwice(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	v := lazy.Go(s, func(context.Context) (int, error) { panic(errBoom) })
-	require.ErrorIs(t, s.Close(), errBoom)
-	_, _, p := get(t.Context(), v)
-	require.NotNil(t, p)
-	require.ErrorIs(t, s.Close(), errBoom)
 }
 
 func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {

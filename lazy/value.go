@@ -14,25 +14,22 @@ var errNoFunc = errors.New("lazy: the value has no function and was not set")
 
 // Value is computed once, on first use.
 //
-// A stand-alone value (made by [New]) keeps its first success for ever and forgets
-// errors, so that the next Get tries again. It is computed under the values of the
-// first caller's context. It is cancelled when the last waiter leaves, and a later
-// caller begins anew. A value of a [Scope] (made by [In] or [Go]) is computed under the
-// scope's context, even if all waiters leave, and keeps its error as well, except a
-// cancellation that is not the scope's.
+// A stand-alone value (made by [New]) keeps its first success for ever. It forgets errors, so that the next Get tries
+// again. Its function gets the values of the first caller's context, and is cancelled when the last waiter leaves;
+// a later caller begins anew. A value of a [Scope] (made by [In] or [Go]) is computed under the scope's context, even
+// if all waiters leave. It keeps its error as well, except a cancellation that is not the scope's.
 //
-// The zero Value can be Set. A Value is safe for concurrent use and must not be copied
-// after first use. A Get that finds the value costs one atomic load and does not
-// allocate.
+// The zero Value can be Set. A Value is safe for concurrent use and must not be copied after first use. A Get that
+// finds the value costs one atomic load and does not allocate.
 type Value[T any] struct {
 	fn    func(context.Context) (T, error)
 	scope *Scope        // nil: stand-alone
 	name  func() string // nil: the name of fn
 
-	res atomic.Pointer[result[T]] // the kept outcome; never a panic
+	res atomic.Pointer[result[T]] // the kept outcome
 
 	mu     sync.Mutex      // never held while user code runs
-	flight *valueFlight[T] // what callers join: in progress, or complete with a kept panic
+	flight *valueFlight[T] // the computation that callers join, or nil
 }
 
 // result is an outcome of a Value.
@@ -42,40 +39,29 @@ type result[T any] struct {
 	panics *PanicError // to be raised again for each waiter
 }
 
-// deliver returns the outcome to a caller, or raises its panic. s is the Value's scope.
-func (r *result[T]) deliver(s *Scope) (T, error) {
-	if r.panics != nil {
-		s.clearOrphan(r.panics)
-		r.panics.Raise()
-	}
-	return r.val, r.err
-}
-
 // New returns a stand-alone value that fn computes on first use.
-func New[T any](fn func(context.Context) (T, error)) *Value[T] {
-	return &Value[T]{fn: fn}
-}
+func New[T any](fn func(context.Context) (T, error)) *Value[T] { return In(nil, fn) }
 
 // In returns a value of the scope that fn computes on first use.
 func In[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	return &Value[T]{fn: fn, scope: s}
 }
 
-// Go returns a value of the scope that fn begins to compute now, on a goroutine that
-// the scope waits for. On a closed scope its Get returns [ErrClosed].
+// Go returns a value of the scope that fn begins to compute now, on a goroutine that the scope waits for. On a closed
+// scope its Get returns [ErrClosed].
 func Go[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	v := In(s, fn)
-	v.start(s.ctx)
+	if w := v.join(s.ctx, false, false); w.start {
+		w.flight.Start(nil, false)
+	}
 	return v
 }
 
-// Get returns the value, computing it first if necessary. It waits until the
-// computation ends, or until ctx ends, and then returns [context.Cause]. A panic of
-// the function is a panic of every Get that waits for it, with a [*PanicError]. The
-// function runs on this goroutine if ctx cannot end before the value's owner does,
-// and otherwise on a new one.
+// Get returns the value, computing it first if necessary. It waits until the computation ends, or until ctx ends, and
+// then returns [context.Cause]. If the function panics, every Get that waits for it panics with a [*PanicError]. The
+// function runs on this goroutine if ctx cannot end before the value's owner does, and otherwise on a new one.
 func (v *Value[T]) Get(ctx context.Context) (T, error) {
-	if r := v.res.Load(); r != nil {
+	if r := v.res.Load(); r != nil && r.panics == nil {
 		return r.val, r.err
 	}
 	return v.get(ctx)
@@ -90,7 +76,10 @@ func (v *Value[T]) get(ctx context.Context) (val T, err error) {
 	if err != nil {
 		return val, err
 	}
-	return r.deliver(v.scope)
+	if r.panics != nil {
+		r.panics.Raise()
+	}
+	return r.val, r.err
 }
 
 // Wait is Get without the value.
@@ -99,33 +88,16 @@ func (v *Value[T]) Wait(ctx context.Context) error {
 	return err
 }
 
-// Peek returns the outcome, and reports whether there is one. It never blocks. A kept
-// panic is returned as a *PanicError.
+// Peek returns the outcome, and reports whether there is one. It never blocks. A kept panic is returned as a
+// *PanicError.
 func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	if r := v.res.Load(); r != nil {
 		return r.val, r.err, true
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.flight != nil && v.flight.complete.Load() {
-		return val, v.flight.result.err, true
-	}
 	return val, nil, false
 }
 
-// start begins to compute a value of a scope, unless it is there or being computed. A stand-alone
-// value could fail, and forget its error, before something waits for it.
-func (v *Value[T]) start(ctx context.Context) {
-	if v.scope == nil || v.res.Load() != nil || ctx.Err() != nil {
-		return
-	}
-	if w := v.join(ctx, false, false); w.start {
-		w.flight.Start(nil, false)
-	}
-}
-
-// Set makes val the value. Waiters get val as well, and the result of a computation in
-// progress is dropped.
+// Set makes val the value. Waiters get val as well, and the result of a computation in progress is dropped.
 func (v *Value[T]) Set(val T) {
 	r := &result[T]{val: val}
 	v.mu.Lock()
@@ -137,8 +109,8 @@ func (v *Value[T]) Set(val T) {
 	}
 }
 
-// Reset forgets the value: the next Get computes it anew. Present waiters get the
-// outcome of the computation that they wait for.
+// Reset forgets the value: the next Get computes it anew. Present waiters get the outcome of the computation that they
+// wait for.
 func (v *Value[T]) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,8 +126,8 @@ func (v *Value[T]) Name() string {
 	return funcName(v.fn)
 }
 
-// joinPresent returns what a caller waits for, if the outcome or a computation is there. With wait
-// the caller is added to the waiters of the computation. v.mu is held.
+// joinPresent returns the kept outcome, or else the computation in progress. It adds the caller to the waiters of the
+// computation if wait is true. v.mu is held.
 func (v *Value[T]) joinPresent(wait bool) (w valueWait[T], ok bool) {
 	if r := v.res.Load(); r != nil {
 		return valueWait[T]{kept: r}, true
@@ -164,7 +136,7 @@ func (v *Value[T]) joinPresent(wait bool) (w valueWait[T], ok bool) {
 	return valueWait[T]{flight: f}, f != nil && (!wait || f.join())
 }
 
-// join is joinPresent, or else begins a computation for a caller with ctx.
+// join is joinPresent, but begins a computation if there is none. ctx is the caller's.
 func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -199,23 +171,22 @@ func funcName(fn any) string {
 	return "value"
 }
 
-// valueFlight is one computation of a Value. Callers join it until it is complete,
-// abandoned, or overtaken by Set or Reset. If it panicked, they join it even then, to panic too.
+// valueFlight is one computation of a Value. Callers join it until it is complete or abandoned, or until Set or Reset
+// overtakes it.
 type valueFlight[T any] struct {
 	Flight
 	v      *Value[T]
-	result *result[T] // of Compute; apart, so that keeping it keeps nothing else alive
+	result *result[T] // a separate allocation: a kept result must not keep the first caller's context
 }
 
-// valueWait is a caller's wait for a Value: for a flight, or for nothing if the outcome is there.
+// valueWait is a caller's wait for a Value.
 type valueWait[T any] struct {
 	kept   *result[T]      // the outcome, if it is there
 	flight *valueFlight[T] // otherwise the computation
 	start  bool            // the caller has to start flight
 }
 
-// wait returns the outcome on behalf of caller, the [Current] flight of ctx. Its error is
-// that of [Flight.Wait].
+// wait returns the outcome on behalf of caller, the [Current] flight of ctx. Its errors are those of [Flight.Wait].
 func (w valueWait[T]) wait(ctx context.Context, caller *Flight, inline bool) (*result[T], error) {
 	if w.kept != nil {
 		return w.kept, nil
@@ -237,7 +208,7 @@ func (f *valueFlight[T]) Compute(ctx context.Context) {
 	f.result = &result[T]{val: val, err: err}
 }
 
-// Finish completes the computation and, if v still wants it, keeps its outcome.
+// Finish completes the computation and, unless it was overtaken or abandoned, keeps its outcome.
 func (f *valueFlight[T]) Finish(abnormal error) {
 	if abnormal != nil {
 		p, _ := abnormal.(*PanicError)
@@ -246,25 +217,21 @@ func (f *valueFlight[T]) Finish(abnormal error) {
 	v, r := f.v, f.result
 	keep := r.err == nil || v.scope != nil && !OwnCancellation(v.scope.ctx, r.err)
 	v.mu.Lock()
-	switch {
-	case v.flight != f: // overtaken
-	case !keep || f.isAbandoned():
+	if v.flight == f {
 		v.flight = nil
-	case r.panics == nil:
-		v.flight = nil
-		v.res.Store(r)
-	default: // callers go on joining a kept panic
+		if keep && !f.abandoned.Load() {
+			v.res.Store(r)
+		}
 	}
 	delivered := f.Complete(r)
 	v.mu.Unlock()
-	if r.panics != nil && !delivered {
-		v.scope.reportOrphan(r.panics)
+	if r.panics != nil && !delivered && v.scope != nil {
+		v.scope.addError(r.panics)
 	}
 }
 
-// OwnCancellation reports whether err is a cancellation or a deadline of a single attempt, while
-// owner goes on. Such an outcome must not be kept. If a method of err panics, it returns false: the
-// waiters must get err.
+// OwnCancellation reports whether err is a cancellation or a deadline of a single attempt, while owner goes on. Such
+// an outcome must not be kept. It returns false if a method of err panics, because the waiters must get err.
 func OwnCancellation(owner context.Context, err error) (own bool) {
 	defer func() {
 		if recover() != nil {
