@@ -14,21 +14,19 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// inlineSlots is the number of slots, with the empty slot 0, that are part of a Context.
-// A registry with more costs each request a second allocation. The library's own
-// properties take nine: two of session, three of params, the state "ratelimit" and three of
-// a policy. Each further policy takes three more.
+// inlineSlots is the number of slots that are part of a Context. A registry with more properties costs each request a
+// second allocation. The library's own take nine: two of session, three of params, the state "ratelimit", and three of
+// a policy. Each further policy takes three. Slot 0 is empty.
 const inlineSlots = 21
 
-// Context is one request: its context and its lazy properties. It is a [context.Context],
-// and [From] finds it in every context derived from it.
+// Context is one request: its context and its lazy properties. It is a [context.Context], and [From] finds it in every
+// context derived from it.
 //
-// A Context within another, such as a middleware's, has the other's properties as well,
-// except those whose name its own registry has.
+// A Context within another, such as a middleware's, also has the other's properties, except those whose name its own
+// registry has.
 //
-// A server makes it as part of a [Host], and ends it by [Host.Finish]. A Context is safe for
-// concurrent use. It is never used for a second request: code that still holds it then gets
-// [ErrFinished], and not another client's properties.
+// A server makes a Context as part of a [Host], and ends it with [Host.Finish]. A Context is safe for concurrent use. It
+// is never reused: code that still holds it after the request gets [ErrFinished], never another client's properties.
 type Context struct {
 	context.Context
 	table *table
@@ -40,10 +38,9 @@ type Context struct {
 
 	mu        sync.Mutex // never held while user code runs
 	phase     phase
-	commit    progress
 	attempts  *attempt      // resolutions in progress that readers join
 	last      *outcome      // the newest outcome that is kept, or to be closed or added to Vary
-	commitErr error         // what Commit returned
+	commitErr error         // the result of Commit
 	commits   chan struct{} // closed when Commit returns; made by the first waiter
 
 	inline [inlineSlots]atomic.Pointer[outcome]
@@ -54,17 +51,10 @@ type phase uint8
 
 const (
 	open phase = iota
-	closing
-	finished
-)
-
-// progress is the progress of Commit. It only grows.
-type progress uint8
-
-const (
-	uncommitted progress = iota
 	committing
 	committed
+	closing
+	finished
 )
 
 type contextKey struct{}
@@ -89,12 +79,10 @@ func (c *Context) Value(key any) any {
 // Request returns the HTTP request, or nil if there is none, as on a raw connection.
 func (c *Context) Request() *http.Request { return c.req.Load() }
 
-// SetRequest sets the HTTP request. The server calls it for each copy of the request that
-// a handler gets.
+// SetRequest sets the HTTP request. The server calls it for each copy that a handler gets.
 func (c *Context) SetRequest(r *http.Request) { c.req.Store(r) }
 
-// RemoteAddr returns the network address of the peer: that of the HTTP request, or else
-// that of [Host.SetRemoteAddr], or "".
+// RemoteAddr returns the network address of the HTTP request's peer, or that of [Host.SetRemoteAddr], or "".
 func (c *Context) RemoteAddr() string {
 	if r := c.req.Load(); r != nil {
 		return r.RemoteAddr
@@ -105,8 +93,8 @@ func (c *Context) RemoteAddr() string {
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
 
-// Get returns the property of that name of ctx's request, as [Key.Get] does. A function that resolves
-// another property passes its own context, without which a cycle is not found.
+// Get returns the property of that name of ctx's request, as [Key.Get] does. A function that resolves another property
+// must pass its own context, because cycles are not found otherwise.
 func Get(ctx context.Context, name string) (any, error) {
 	c, b, err := lookup(ctx, byName, name)
 	if err != nil {
@@ -119,8 +107,8 @@ func Get(ctx context.Context, name string) (any, error) {
 	return b.ops.value(out)
 }
 
-// Set sets the property of that name of ctx's request, as [Key.Set] does. It returns
-// [ErrType] if v does not have the property's type.
+// Set sets the property of that name of ctx's request, as [Key.Set] does. It returns [ErrType] if v does not have the
+// property's type.
 func Set(ctx context.Context, name string, v any) error {
 	c, b, err := lookup(ctx, byName, name)
 	if err != nil {
@@ -129,57 +117,36 @@ func Set(ctx context.Context, name string, v any) error {
 	return b.ops.setAny(ctx, c, b, v)
 }
 
-// Resolve resolves several properties of ctx's request in parallel and waits for all of
-// them. It returns their errors, joined, each with the property's name; the properties
-// keep them as well. If ctx ends first, Resolve returns its cause for each property that
-// is missing. The properties start together, so that their calls of a [Batch] usually
-// become one.
+// Resolve resolves several properties of ctx's request in parallel and waits for all of them. It returns their errors,
+// joined, each with the property's name; the properties keep them as well. If ctx ends first, Resolve returns its cause
+// for each property that is missing. The properties start together, so that their calls of a [Batch] usually become one.
 func Resolve(ctx context.Context, names ...string) error {
-	props, err := lookupAll(ctx, names)
-	if err != nil {
-		return err
-	}
+	owners, props := make([]*Context, len(names)), make([]*binding, len(names))
 	missing := 0
-	for _, p := range props {
-		if !p.b.state && p.c.slots[p.b.slot].Load() == nil {
+	for i, name := range names {
+		c, b, err := lookup(ctx, byName, name)
+		if err != nil {
+			return err
+		}
+		if !b.state && c.slots[b.slot].Load() == nil {
 			missing++
 		}
+		owners[i], props[i] = c, b
 	}
-	if missing > 1 {
-		for _, p := range props[:len(props)-1] {
-			_ = p.c.startEarly(ctx, p.b) // resolve returns the error
-		}
+	for i := 0; missing > 1 && i < len(names)-1; i++ {
+		_ = owners[i].startEarly(ctx, props[i]) // resolve returns the error
 	}
-	errs := make([]error, len(props))
-	for i, p := range slices.Backward(props) { // the last one may run on this goroutine
-		out, err := p.c.resolve(ctx, p.b)
+	errs := make([]error, len(names))
+	for i, b := range slices.Backward(props) { // the last one may run on this goroutine
+		out, err := owners[i].resolve(ctx, b)
 		if err == nil {
-			_, err = p.b.ops.value(out)
+			_, err = b.ops.value(out)
 		}
 		if err != nil {
 			errs[i] = fmt.Errorf("%s: %w", names[i], err)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// property is a property of a request.
-type property struct {
-	c *Context
-	b *binding
-}
-
-// lookupAll returns the properties of these names.
-func lookupAll(ctx context.Context, names []string) ([]property, error) {
-	props := make([]property, len(names))
-	for i, name := range names {
-		c, b, err := lookup(ctx, byName, name)
-		if err != nil {
-			return nil, err
-		}
-		props[i] = property{c, b}
-	}
-	return props, nil
 }
 
 var (
@@ -191,21 +158,20 @@ var (
 	ErrNoValue = errors.New("reqctx: the property was not set and has no Resolve function")
 	// ErrType means that a property was set by name to a value of another type.
 	ErrType = errors.New("reqctx: value of the wrong type")
-	// ErrCommitted means that the response's header has gone out, after which no
-	// property can be set.
+	// ErrCommitted means that a property was set after the response's header had gone out.
 	ErrCommitted = errors.New("reqctx: the response header is already committed")
 	// ErrFinished means that the request is closing or finished.
 	ErrFinished = errors.New("reqctx: the request is finished")
 )
 
-// TimeoutError is the error of a property that took longer than its Timeout. It wraps
-// [context.DeadlineExceeded] and is never kept: the next Get tries again.
+// TimeoutError is the error of a property that took longer than its Timeout. It wraps [context.DeadlineExceeded]. It is
+// never kept: the next Get tries again.
 type TimeoutError struct {
 	Name  string
 	After time.Duration
 }
 
-// Error returns the property and its timeout.
+// Error names the property and its timeout.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("reqctx: property %q took longer than %v", e.Name, e.After)
 }

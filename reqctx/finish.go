@@ -13,14 +13,13 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// Host is a [Context] with what a server needs to begin, commit and end a request. Handlers get
-// only &h.Context, from which [Key.Get] is fastest.
+// Host is a [Context] with the methods that a server needs to begin, commit and end a request. Handlers get only
+// &h.Context, from which [Key.Get] is fastest.
 //
 // Init and SetRemoteAddr must not be called concurrently with anything else.
 type Host struct{ Context }
 
-// New returns a request that begins now, with the properties that reg has now and the presets of
-// ctx.
+// New returns a request that begins now, with the properties that reg has now and the presets of ctx.
 func New(ctx context.Context, reg *Registry) *Host {
 	h := new(Host)
 	h.Init(ctx, reg)
@@ -45,32 +44,24 @@ func (h *Host) SetRemoteAddr(addr string) { h.peer = addr }
 // errCommitPanicked is the error of later Commits after a Commit function panicked.
 var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 
-// Commit saves the properties that have a value, before the response's header goes out:
-// it adds their Vary fields to header and calls their Commit functions with the response's status
-// and header, in the order in which they were resolved. From then on, properties can be read but
-// not set. Only the first Commit does anything; the others wait for it and return the same
-// error, so a Commit function must not call it. On a request that is closing, Commit returns
-// [ErrFinished].
+// Commit saves the properties that have a value. The server calls it before the response's header goes out. Commit adds
+// their Vary fields to header and calls their Commit functions with the response's status and header, in the order in
+// which they were resolved. From then on, properties can be read but not set. Later calls wait for the first and return
+// the same error, so a Commit function must not call it. Commit returns [ErrFinished] if the request is closing.
 func (h *Host) Commit(status int, header http.Header) error {
 	c := &h.Context
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.commit != uncommitted:
+	if c.phase != open {
 		c.awaitCommit()
 		return c.commitErr
-	case c.phase >= closing:
-		return ErrFinished
-	case c.last == nil: // most requests use no property
-		c.commit = committed
-		return nil
 	}
-	c.commit = committing
+	c.phase = committing
 	c.mu.Unlock()
 	err := errCommitPanicked
 	defer func() {
 		c.mu.Lock()
-		c.commit, c.commitErr = committed, err
+		c.phase, c.commitErr = committed, err
 		if c.commits != nil {
 			close(c.commits)
 		}
@@ -79,31 +70,29 @@ func (h *Host) Commit(status int, header http.Header) error {
 	return err
 }
 
-// Committed reports whether Commit was called.
+// Committed reports whether Commit was called or the request is closing, so that no property can be set.
 func (c *Context) Committed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.commit != uncommitted
+	return c.phase != open
 }
 
-// CommitUnused commits a request that has used no property but states, so that there is nothing
-// to save and no header to change. If it has used one, CommitUnused reports false and does
-// nothing: [Host.Commit] is needed.
+// CommitUnused commits a request that has used no property, or only states, and reports true. Such a request has nothing
+// to save, and does not change the header. Otherwise, CommitUnused does nothing and [Host.Commit] is needed.
 func (h *Host) CommitUnused() bool {
 	c := &h.Context
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.commit != uncommitted || c.phase >= closing || c.last != nil {
+	if c.phase != open || c.last != nil {
 		return false
 	}
-	c.commit = committed
+	c.phase = committed
 	return true
 }
 
-// awaitCommit waits for a Commit in progress. The caller holds c.mu, which is
-// free while it waits.
+// awaitCommit waits for a Commit in progress. The caller holds c.mu, which is free during the wait.
 func (c *Context) awaitCommit() {
-	if c.commit != committing {
+	if c.phase != committing {
 		return
 	}
 	if c.commits == nil {
@@ -115,8 +104,7 @@ func (c *Context) awaitCommit() {
 	c.mu.Lock()
 }
 
-// runCommits goes on until the Commit functions resolve no further property. It calls
-// all of them, also after one has failed.
+// runCommits goes on until the Commit functions resolve no further property. It calls them all, even if one fails.
 func (c *Context) runCommits(status int, h http.Header) error {
 	var errs []error
 	var until *outcome
@@ -141,8 +129,7 @@ func (c *Context) runCommits(status int, h http.Header) error {
 	}
 }
 
-// handlerContext returns c with the values that the handler's context has, such as the span of a
-// middleware within the server. It ends when c does.
+// handlerContext returns c with the values of the handler's context, such as the span of a middleware in the server.
 func (c *Context) handlerContext() context.Context {
 	if r := c.Request(); r != nil {
 		if ctx := r.Context(); ctx != context.Context(c) && From(ctx) == c {
@@ -159,13 +146,13 @@ type handlerContext struct {
 
 func (c handlerContext) Value(key any) any { return c.handler.Value(key) }
 
-// commitOne adds a property's Vary fields and calls its Commit function. If that fails,
-// the cookies that it has added are removed: they stand for values that were not saved.
+// commitOne adds a property's Vary fields and calls its Commit function. If that fails, it removes the cookies that the
+// function has added, because they stand for values that were not saved.
 func (c *Context) commitOne(ctx context.Context, out *outcome, status int, h http.Header) error {
 	if out.b == nil {
 		return nil // an OnClose function
 	}
-	if !out.set { // also if it was overtaken: the handler may have used it
+	if !out.set { // even if Set or Invalidate followed: the handler may have used the value
 		for _, field := range out.b.vary {
 			if !hasToken(h.Values("Vary"), field) {
 				h.Add("Vary", field)
@@ -197,13 +184,11 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// Go runs a task on a goroutine of the request. When the handler has returned, the
-// task's context is cancelled with [lazy.ErrClosed] as the cause, unless the request's
-// context has ended before. The request is finished only after the task has returned. A
-// task that must run to its end uses [context.WithoutCancel]; the server's Shutdown waits
-// for it too. The task's error, other than its own cancellation, its panic and its
-// [runtime.Goexit] are logged with its name. Go returns [ErrFinished] once the request is
-// closing.
+// Go runs a task on a goroutine of the request. When the handler has returned, the task's context is cancelled with
+// [lazy.ErrClosed] as the cause, unless the request's context has ended before. The request is finished only after the
+// task has returned. A task that must run to its end uses [context.WithoutCancel]; the server's Shutdown waits for it
+// too. A task's error, panic or [runtime.Goexit] is logged with its name, but not an error that only reports the
+// cancellation. Go returns [ErrFinished] once the request is closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	err := c.tasks().Spawn(name, func(ctx context.Context) error {
 		err := fn(ctx)
@@ -218,7 +203,7 @@ func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	return nil
 }
 
-// interrupted reports whether a task's error only means that the request is finished.
+// interrupted reports whether a task's error only means that the request has ended.
 func interrupted(ctx context.Context, err error) bool {
 	if errors.Is(err, ErrFinished) {
 		return true
@@ -226,9 +211,8 @@ func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
-// OnClose registers fn to be called after the response, when the request's tasks have
-// ended, in reverse order together with the properties' Close functions. On a finished
-// request fn is called at once, so that nothing is left open. Errors are logged.
+// OnClose registers fn to be called when the request's tasks have ended, in reverse order together with the properties'
+// Close functions. On a finished request, fn is called at once, so that nothing is left open. Errors are logged.
 func (c *Context) OnClose(fn func() error) {
 	out := &outcome{fn: fn}
 	c.mu.Lock()
@@ -250,7 +234,7 @@ func (h *Host) Idle() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.commit == committing || c.attempts != nil {
+	if c.phase == committing || c.attempts != nil {
 		return false
 	}
 	for out := c.last; out != nil; out = out.prev {
@@ -261,20 +245,20 @@ func (h *Host) Idle() bool {
 	return true
 }
 
-// CancelTasks begins to end the request: it cancels the contexts of its tasks with
-// [lazy.ErrClosed], and does not wait for them. Finish follows.
+// CancelTasks cancels the contexts of the request's tasks with [lazy.ErrClosed], and does not wait. Finish follows.
 func (h *Host) CancelTasks() {
 	if s := h.scope.Load(); s != nil {
 		s.Cancel()
 	}
 }
 
-// Finish ends the request: it waits for a Commit in progress, cancels the tasks, waits
-// for them and for every resolution to return, and then calls the Close and OnClose
-// functions, the latest first, also after one has failed or panicked. After that every
-// access is [ErrFinished]. A resolution on a goroutine of the application that Set or Invalidate
-// has overtaken may return later, and is closed then. Errors are logged, and returned joined. Only
-// the first Finish does anything. It must not be called from a task, a resolution or a Commit function.
+// Finish ends the request. It waits for a Commit in progress, cancels the tasks, and waits for them and for every
+// resolution. Then it calls the Close and OnClose functions, the latest first, also after one has failed or panicked.
+// After that, every access returns [ErrFinished]. Errors are logged, and returned joined. Only the first Finish does
+// anything. It must not be called from a task, a resolution or a Commit function.
+//
+// A resolution on a goroutine of the application that Set or Invalidate has overtaken may return after Finish. It is
+// closed then.
 func (h *Host) Finish() (err error) {
 	c := &h.Context
 	c.mu.Lock()
@@ -282,6 +266,9 @@ func (h *Host) Finish() (err error) {
 	if c.phase >= closing {
 		c.mu.Unlock()
 		return nil
+	}
+	if c.phase == open {
+		c.commitErr = ErrFinished
 	}
 	c.phase = closing
 	c.mu.Unlock()
@@ -299,7 +286,7 @@ func (h *Host) Finish() (err error) {
 	return nil
 }
 
-// awaitAttempts waits for resolutions on goroutines that are not the scope's.
+// awaitAttempts waits for resolutions that run on goroutines of the application.
 func (c *Context) awaitAttempts() {
 	for {
 		c.mu.Lock()
@@ -312,8 +299,8 @@ func (c *Context) awaitAttempts() {
 	}
 }
 
-// runClosers empties the list and then the slots. It defers the rest, so that it is
-// done also after a function that ends the goroutine.
+// runClosers calls what is left to close, and then empties the slots. It defers the rest of the list before each call, so
+// that a function that ends the goroutine does not prevent the others.
 func (c *Context) runClosers(report func(error)) {
 	out := c.popCloserOrFinish()
 	if out == nil {
@@ -323,8 +310,7 @@ func (c *Context) runClosers(report func(error)) {
 	c.close(out, report)
 }
 
-// popCloserOrFinish removes the newest entry that has something to close. If there is none,
-// it returns nil, and the request is finished.
+// popCloserOrFinish removes the newest entry that has something to close. Without one, it finishes the request.
 func (c *Context) popCloserOrFinish() *outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,13 +330,13 @@ func (c *Context) popCloserOrFinish() *outcome {
 	return nil
 }
 
-// close calls what is due for an entry of the list, and reports its errors.
+// close calls the Close or OnClose function of an entry of the list. It reports errors, and a panic that no reader got.
 func (c *Context) close(out *outcome, report func(error)) {
 	if out.b == nil {
 		closeOne("OnClose", out.fn, report)
 		return
 	}
-	if out.panics != nil && !out.raised.Load() { // no reader got it
+	if out.panics != nil && !out.raised.Load() {
 		report(out.panics)
 	}
 	if out.b.closes && !out.set {
@@ -359,8 +345,7 @@ func (c *Context) close(out *outcome, report func(error)) {
 	}
 }
 
-// closeOne calls a function and reports its error. A panic is an error, so that the
-// others are called too, and so is the end of the goroutine.
+// closeOne calls a function and reports its error. A panic, or the end of the goroutine, also counts as an error.
 func closeOne(name string, fn func() error, report func(error)) {
 	lazy.Guard(name, fn, func(err error, _ *lazy.PanicError) {
 		if err != nil {
@@ -376,8 +361,7 @@ func (c *Context) closing() bool {
 	return c.phase >= closing
 }
 
-// logErr logs an error, if there is one, with the method and path of the request. The stack of a panic
-// is an attribute of its own.
+// logErr logs an error, unless it is nil, with the request. The stack of a panic is a separate attribute.
 func (c *Context) logErr(err error) {
 	if err == nil {
 		return
@@ -396,8 +380,7 @@ func (c *Context) logErr(err error) {
 	c.Logger().LogAttrs(c, slog.LevelError, "request clean-up failed", append(attrs, slog.String("error", text))...)
 }
 
-// panicIn returns the panic that err wraps, or nil. A method of a wrapped error, such as Unwrap of
-// a nil *fs.PathError, may panic itself.
+// panicIn returns the panic that err wraps, or nil. A method of err may panic, such as Unwrap of a nil *fs.PathError.
 func panicIn(err error) (p *lazy.PanicError) {
 	defer func() { _ = recover() }()
 	errors.As(err, &p)

@@ -7,9 +7,8 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// Key names a property and has its type. Make keys once, in package-level variables:
-// each takes a small place in every registry made later, for the life of the process.
-// Keys are comparable. The zero Key belongs to no property.
+// Key names a property and has its type. Make keys once, in package-level variables: each takes a small place in every
+// registry made later, for the life of the process. Keys are comparable. The zero Key belongs to no property.
 type Key[T any] struct {
 	id   int32
 	name string
@@ -17,11 +16,10 @@ type Key[T any] struct {
 
 var lastID atomic.Int32
 
-// byName is the id with which lookup looks for a property by its name alone.
+// byName is the id that makes lookup look for a property by its name.
 const byName = -1
 
-// NewKey returns a new key. [Get], errors and measurements use the name, which
-// must be unique within a registry; [Provide] checks that.
+// NewKey returns a new key. [Get], errors and measurements use the name, which must be unique within a registry.
 func NewKey[T any](name string) Key[T] {
 	return Key[T]{id: lastID.Add(1), name: name}
 }
@@ -32,12 +30,11 @@ func (k Key[T]) Name() string { return k.name }
 // String returns the property's name.
 func (k Key[T]) String() string { return k.name }
 
-// Get returns the property of ctx's request, resolving it first if necessary. All
-// readers of a request share one resolution and its outcome, also if it is an error or a
-// panic ([*lazy.PanicError]). If ctx ends first, Get returns [context.Cause] and the
-// resolution goes on for the others.
+// Get returns the property of ctx's request, resolving it first if necessary. All readers of a request share one
+// resolution and its outcome, also if it is an error or a panic ([*lazy.PanicError]). If ctx ends first, Get returns
+// [context.Cause] and the resolution goes on for the others.
 //
-// A resolved property costs no allocation, and from the request's own context one atomic load.
+// Reading a resolved property does not allocate. With the request's own context, it costs one atomic load.
 func (k Key[T]) Get(ctx context.Context) (T, error) {
 	c, ok := ctx.(*Context)
 	if !ok {
@@ -83,9 +80,8 @@ func deliver[T any](out *outcome) (T, error) {
 	return cell.val, cell.err
 }
 
-// Peek returns the outcome, and reports whether there is one. It never blocks and never
-// resolves. A kept panic is returned as a [*lazy.PanicError]. If ok is false, err is nil
-// unless there can be no outcome at all.
+// Peek returns the outcome, and reports whether there is one. It never blocks and never resolves. A kept panic is
+// returned as a [*lazy.PanicError]. If ok is false, err is nil unless there can be no outcome.
 func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -104,7 +100,7 @@ func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	return val, out.err, true
 }
 
-// Owner returns the request that has the property: ctx's, or one around it.
+// Owner returns the request that has the property: the request of ctx, or one around it.
 func (k Key[T]) Owner(ctx context.Context) (*Context, error) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err == nil && c.closing() {
@@ -113,8 +109,8 @@ func (k Key[T]) Owner(ctx context.Context) (*Context, error) {
 	return c, err
 }
 
-// Start begins to resolve the property on a new goroutine, unless it is resolved or
-// being resolved, and returns at once. It returns [context.Cause] if ctx has ended.
+// Start begins to resolve the property on a new goroutine, unless it is resolved or being resolved, and returns at once.
+// It returns [context.Cause] if ctx has ended.
 func (k Key[T]) Start(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -123,9 +119,8 @@ func (k Key[T]) Start(ctx context.Context) error {
 	return c.startEarly(ctx, b)
 }
 
-// Set makes v the property's value for the rest of the request, after the property's
-// Store function, if it has one, has accepted it. Readers that wait for a resolution get
-// v. Set returns [ErrCommitted] once the header has gone out.
+// Set makes v the property's value for the rest of the request, after the property's Store function, if there is one, has
+// accepted it. Readers that wait for a resolution get v. Set returns [ErrCommitted] once the header has gone out.
 func (k Key[T]) Set(ctx context.Context, v T) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -134,8 +129,8 @@ func (k Key[T]) Set(ctx context.Context, v T) error {
 	return set(ctx, c, b, v)
 }
 
-// Invalidate forgets the outcome: the next Get resolves anew. Readers that already wait
-// get the outcome of the resolution that they wait for.
+// Invalidate forgets the outcome: the next Get resolves anew. Readers that already wait get the outcome of the
+// resolution that they wait for.
 func (k Key[T]) Invalidate(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -171,20 +166,19 @@ func lookup(ctx context.Context, id int32, name string) (*Context, *binding, err
 	return nil, nil, first.table.unknown(name)
 }
 
-// Batch is a property with an argument that is resolved for many arguments at once, as
-// [lazy.Batch] documents: GetAll is the way to load a list. Values and errors are kept
-// for the request. Make batches once, in package-level variables, like keys.
+// Batch is a property with an argument. It loads many arguments at once, as [lazy.Batch] describes: use GetAll to load a
+// list. Values and errors are kept for the request. Make batches once, in package-level variables, like keys.
 type Batch[K comparable, V any] struct {
 	key Key[*lazy.Batch[K, V]]
 }
 
-// NewBatch returns a new batch property. By name, the property is its *lazy.Batch.
+// NewBatch returns a new batch property. The property of that name is its *lazy.Batch.
 func NewBatch[K comparable, V any](name string) Batch[K, V] {
 	return Batch[K, V]{NewKey[*lazy.Batch[K, V]](name)}
 }
 
-// ProvideBatch adds the property to a registry. fn runs under the request's context, as
-// the function of [lazy.BatchIn]. ProvideBatch panics as [Provide] does.
+// ProvideBatch adds the property to a registry. fn runs under the request's context, as the function of [lazy.BatchIn]
+// does. ProvideBatch panics as [Provide] does.
 func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
 	ProvideState(reg, b.key, func(ctx context.Context) (*lazy.Batch[K, V], error) {
 		return lazy.BatchIn(From(ctx).tasks(), b.key.name, fn), nil

@@ -12,23 +12,21 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// ErrNotReturned is the error that an [Observer] gets if Resolve panicked or ended its
-// goroutine.
+// ErrNotReturned is the error that an [Observer] gets if Resolve panicked or ended its goroutine.
 var ErrNotReturned = errors.New("reqctx: Resolve did not return")
 
-// Observer is called for each resolution, on the goroutine of the
-// resolution. Its methods must be safe for concurrent use, and must not block or panic.
+// Observer is called for each resolution, on the goroutine of the resolution. Its methods must be safe for concurrent
+// use, and must not block or panic.
 type Observer interface {
-	// ResolveStart is called before Resolve, and returns the context for it: ctx or
-	// one derived from ctx.
+	// ResolveStart is called before Resolve, and returns the context for it: ctx or one derived from ctx.
 	ResolveStart(ctx context.Context, name string) context.Context
 	// ResolveEnd is called after Resolve with that context.
 	ResolveEnd(ctx context.Context, name string, took time.Duration, err error)
 }
 
-// Reader returns the context of the first reader of the property that is resolved under ctx: the
-// handler's, or the one of another property's resolution. It is for observers, as Resolve does
-// not get the values of its readers' contexts. Where no property is resolved, it returns ctx.
+// Reader returns the context of the first reader of the property that is resolved under ctx: a handler's context, or that
+// of another property's resolution. Observers need it because Resolve does not get the values of its readers' contexts.
+// If no property is resolved under ctx, Reader returns ctx.
 func Reader(ctx context.Context) context.Context {
 	if f := lazy.Current(ctx); f != nil {
 		if a, ok := f.Work().(*attempt); ok {
@@ -43,11 +41,11 @@ type State uint8
 
 // The states of a property.
 const (
-	Unused    State = iota // it was not read
-	Resolving              // it is being resolved now
-	Resolved               // it has a value
-	Failed                 // it has an error, or a panic
-	Assigned               // it has a value that was set
+	Unused    State = iota // not read
+	Resolving              // being resolved
+	Resolved               // has a value
+	Failed                 // has an error or a panic
+	Assigned               // has a value that was set
 )
 
 // String returns the state's name in lower case.
@@ -63,16 +61,14 @@ type Info struct {
 	Took    time.Duration // how long Resolve ran
 	Waited  time.Duration // how long all readers together waited
 	Asked   int           // how many readers had to wait
-	By      string        // the property whose resolution read it first; "" for the handler
+	By      string        // the property whose resolution read it first, "" if that was the handler
 	Err     error
 
 	pcs []uintptr // the stack of the first reader, for Caller
 }
 
-// Props returns the properties of the request in the order in which they were provided, with
-// the state of each at this moment. Those of [ProvideState] and [Preset] are left out. After
-// [Host.Finish] all are [Unused]; an OnClose function that was registered before all others sees
-// the whole request.
+// Props returns the properties with their present states, in the order in which they were provided, without those of
+// [ProvideState]. After [Host.Finish] all are [Unused]. An OnClose function that was registered first sees all.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		for _, b := range c.table.bind[1:] {
@@ -110,10 +106,8 @@ func (c *Context) info(b *binding) Info {
 	return info
 }
 
-// Caller returns file:line of the property's first reader, outside of the packages that read
-// properties for a caller. It is "" unless [Options.Callers] is set. Finding the line takes about
-// a microsecond. If net/http called such a package, as for the properties that a route prefetches, it
-// is "".
+// Caller returns file:line of the property's first reader, outside of the packages that read properties for a caller. It
+// is "" without [Options.Callers], or if net/http called such a package, as for the properties that a route prefetches.
 func (info *Info) Caller() string {
 	if len(info.pcs) == 0 {
 		return ""
@@ -130,7 +124,7 @@ func (info *Info) Caller() string {
 	}
 }
 
-// ownFunction reports whether a function belongs to a package whose accessors read properties.
+// ownFunction reports whether a function belongs to one of the packages that read properties for a caller.
 func ownFunction(name string) bool {
 	rest, own := strings.CutPrefix(name, "github.com/lazyreq/lazyreq/")
 	pkg, _, _ := strings.Cut(rest, ".")

@@ -17,67 +17,58 @@ import (
 
 // Options configure a [Registry]. The zero value is usable.
 type Options struct {
-	// Logger gets the errors that no caller gets: those of tasks and of Close
-	// functions, and panics that no reader raised. The zero value means [slog.Default].
+	// Logger gets the errors that no caller gets: those of tasks and of Close functions, and panics that no reader
+	// raised. The zero value means [slog.Default].
 	Logger *slog.Logger
 	// Observer is called for every resolution. The zero value means none.
 	Observer Observer
-	// Callers records which line of code first read a property, for Info.Caller. It
-	// costs about a microsecond for each resolution.
+	// Callers records who first read a property, for [Info.Caller]. It costs a microsecond for each resolution.
 	Callers bool
 }
 
 // Prop defines a property. Every field may be left out.
 type Prop[T any] struct {
-	// Resolve computes the value, at most once at a time for a request, except that another
-	// call may begin after a Timeout, Set or Invalidate. Its context is
-	// the request's, whichever the reader's is; to read other properties it passes that
-	// context on. Errors are kept for the request, except a cancellation or deadline
-	// that is not the request's own. A property without Resolve has only the value that
-	// it is set to.
+	// Resolve computes the value. It runs at most once at a time for a request, except that another call may begin after
+	// a Timeout, Set or Invalidate. Its context is the request's, even if the reader has another one. It passes that
+	// context on to read other properties. Errors are kept for the request, except a cancellation or deadline that is
+	// not the request's own. A property without Resolve has only the value that it is set to.
 	Resolve func(ctx context.Context) (T, error)
-	// Store is called by Set, before the value changes. Its error is Set's.
+	// Store is called by Set, before the value changes. If it fails, Set returns its error.
 	Store func(ctx context.Context, v T) error
-	// Commit is called once, before the response's header goes out, if the property has
-	// a value by then. It gets the response's status and header, and may add to the header.
-	// Its error makes the response a failure with another status, and removes the cookies
-	// that it has added.
+	// Commit is called once, before the response's header goes out, if the property has a value by then. It gets the
+	// response's status and header, and may add to the header. If it fails, the response becomes a failure with another
+	// status, and the cookies that it has added are removed.
 	Commit func(ctx context.Context, v T, status int, h http.Header) error
-	// Close undoes Resolve. It is called after the response, once for each time that
-	// Resolve has run, the latest first, with the result of Resolve; after a panic that
-	// is the zero value and a [*lazy.PanicError]. It is not called for a value of Set.
-	// Its context has the request's values and is not cancelled.
+	// Close undoes Resolve. It is called after the response, once for each time that Resolve has run, the latest first,
+	// with the result of Resolve. After a panic, that is the zero value and a [*lazy.PanicError]. It is not called for a
+	// value of Set. Its context has the request's values and is not cancelled.
 	Close func(ctx context.Context, v T, err error) error
-	// Timeout bounds a resolution: readers get a [*TimeoutError], even if Resolve goes
-	// on. Such a property is resolved on a goroutine of its own. The zero value means
-	// no timeout.
+	// Timeout bounds a resolution: readers get a [*TimeoutError], even if Resolve goes on. Such a property is resolved
+	// on a goroutine of its own. The zero value means no timeout.
 	Timeout time.Duration
-	// Vary names the request headers that the value depends on. They are added to the
-	// response's Vary header if the property was resolved, also if it was set or
-	// invalidated afterwards.
+	// Vary names the request headers that the value depends on. They are added to the response's Vary header if the
+	// property was resolved, even if it was set or invalidated afterwards.
 	Vary []string
-	// Private means that only the key reaches the property: the functions that take a name do
-	// not find it.
+	// Private hides the property from the functions that take a name. Only its key reaches it.
 	Private bool
 }
 
-// Registry holds the properties that requests have. Provide all of them before the first
-// request: a request has the properties that its registry had when the request began. A
-// Registry is safe for concurrent use.
+// Registry holds the properties that requests have. Provide all of them before the first request, because a request does
+// not get later ones. A Registry is safe for concurrent use.
 type Registry struct {
-	mu  sync.Mutex // serialises changes
+	mu  sync.Mutex // held while tab is replaced
 	tab atomic.Pointer[table]
 }
 
 // table is an immutable state of a registry.
 type table struct {
 	opts  Options
-	index []uint16 // by key id: the property's slot; 0: none
+	index []uint16 // the property's slot by key id, 0 if there is none
 	bind  []*binding
 	names map[string]*binding
 }
 
-// binding is a property in a registry. Slot 0 belongs to none, and is always empty.
+// binding is a property in a registry. Slot 0 is always empty.
 type binding struct {
 	ops     ops
 	name    string
@@ -101,14 +92,12 @@ func NewRegistry(o Options) *Registry {
 	return reg
 }
 
-// Provide adds a property. It panics on a mistake in the program: if the registry
-// already has a property of this name, or if the key is the zero Key.
+// Provide adds a property. It panics if the registry already has a property of this name, or if the key is the zero Key.
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) { reg.add(newBinding(key, p)) }
 
-// ProvideState adds a property that needs no I/O: a value that code of one request shares, such
-// as a counter. fn makes it on first use. It must not block or read other properties, except
-// states. Of two values that are made at once, one is kept. A state does not appear in
-// measurements and is not observed. ProvideState panics as [Provide] does.
+// ProvideState adds a property that needs no I/O: a value that the code of one request shares, such as a counter. fn
+// makes it on first use. fn must not block or read other properties, except states. If two goroutines call it at once,
+// one of the results is kept. Measurements and observers do not see states. ProvideState panics as [Provide] does.
 func ProvideState[T any](reg *Registry, key Key[T], fn func(ctx context.Context) (T, error)) {
 	b := newBinding(key, Prop[T]{Resolve: fn})
 	b.state = true
@@ -169,11 +158,10 @@ func (t *table) unknown(name string) error {
 	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
 }
 
-// presetsUsed is false in a program that never calls Preset, which is every program but a test. It spares
-// such programs the search for presets.
+// presetsUsed is set by Preset. Only tests call that, so other programs need not search for presets.
 var presetsUsed atomic.Bool
 
-// preset is a context that has a property's value.
+// preset is a context that carries a property's value.
 type preset struct {
 	context.Context
 	id   int32
@@ -203,24 +191,23 @@ func presets(ctx context.Context) iter.Seq[*preset] {
 	}
 }
 
-// Preset returns a context for tests: a request that begins with it, or with a context derived from
-// it, has v as the property's value instead of the result of Resolve. As with a value of Set, the Close
-// function is not called and the Vary fields are not added. Of two presets for one key the later counts.
+// Preset returns a context for tests. A request that begins with it, or with a context derived from it, gets v in place
+// of the result of Resolve. As after Set, the Close function is not called and the Vary fields are not added. The latest
+// preset of a key counts.
 //
 //	r := httptest.NewRequest("GET", "/", nil)
 //	srv.ServeHTTP(w, r.WithContext(reqctx.Preset(r.Context(), User, fake)))
 //
-// key must be the one that was given to [Provide], which [Host.PresetErr] checks. The properties session,
-// params and ratelimit have keys of their own and cannot be preset, and neither can a [Batch]. A test gives
-// them a memory store, a request or another registry.
+// key must be the one that was given to [Provide], which [Host.PresetErr] checks. The properties session, params and
+// ratelimit have unexported keys and cannot be preset, and neither can a [Batch]. A test gives them a memory store, a
+// request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
 	return &preset{ctx, key.id, key.name, v}
 }
 
-// PresetErr returns an error that is [ErrNoProperty] if a preset of h's context is for a
-// property that neither h nor a context around it has. A server calls it when a request
-// begins, and answers an error with a logged 500: otherwise a test would go on without its fake.
+// PresetErr returns an error that wraps [ErrNoProperty] if a preset of h's context is for a property that neither h nor a
+// context around it has. A server answers such a request with a logged 500, or a test would go on without its fake.
 func (h *Host) PresetErr() error {
 	var errs []error
 	for p := range presets(h.Context.Context) {

@@ -13,22 +13,22 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// outcome is the result of a property, and its entry in the request's list of what to
-// commit and to close. Once published, only its link and its atomics change.
+// outcome is the result of a property, and an entry of the request's list of outcomes to commit and to close. Once it is
+// published, only its link and its atomics change.
 type outcome struct {
 	self   any          // the *cell[T] around it; nil for a panic, so that Get takes the slow path
 	b      *binding     // nil for an OnClose function
 	fn     func() error // the OnClose function
 	prev   *outcome     // the next older entry of the list
 	err    error
-	panics *lazy.PanicError // the panic to raise again for each reader
+	panics *lazy.PanicError // to be raised again for each reader
 	set    bool             // by Set or Preset, and not by Resolve
 	began  time.Time
 	took   time.Duration
 	by     *binding  // the property whose resolution read it first; may be nil
 	pcs    []uintptr // the stack of the first reader, if recorded
 
-	waited atomic.Int64 // nanoseconds that all readers together have waited
+	waited atomic.Int64 // the sum of the readers' waits in nanoseconds
 	asked  atomic.Int32 // readers that had to wait
 	raised atomic.Bool  // a reader got the panic
 }
@@ -39,7 +39,7 @@ type cell[T any] struct {
 	val T
 }
 
-// ops are the operations of a binding on values whose type it does not know.
+// ops are the operations of a binding that need the type of its values.
 type ops interface {
 	newOutcome(b *binding) *outcome
 	newAttempt(b *binding) *attempt
@@ -73,7 +73,7 @@ func (p provided[T]) compute(ctx context.Context, out *outcome) {
 	c := out.self.(*cell[T])
 	for preset := range presets(ctx) {
 		if preset.id == out.b.id {
-			c.val, _ = preset.val.(T) // not of type T only if that is an interface and the value nil
+			c.val, _ = preset.val.(T) // fails only for a nil interface, which is the zero T
 			c.set = true
 			return
 		}
@@ -118,13 +118,12 @@ func nilable(t reflect.Type) bool {
 
 func (p provided[T]) typ() reflect.Type { return reflect.TypeFor[T]() }
 
-// closeDue reports whether an entry of the list has something to close, or to report.
+// closeDue reports whether an entry of the list has a function to call or a panic to report at the end.
 func (out *outcome) closeDue() bool {
 	return out.b == nil || out.b.closes && !out.set || out.panics != nil && !out.raised.Load()
 }
 
-// resolve returns b's outcome, waiting for it if necessary. It returns an error if the
-// wait fails: ctx ended, the request is finished, or the wait would close a cycle.
+// resolve returns b's outcome, waiting for it if necessary. Its error is that of the wait, not the property's.
 func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	if out := c.slots[b.slot].Load(); out != nil {
 		return out, nil
@@ -157,14 +156,14 @@ func (c *Context) resolve(ctx context.Context, b *binding) (*outcome, error) {
 	out = final.(*outcome)
 	out.asked.Add(1)
 	if inline {
-		out.waited.Add(int64(a.out.took)) // the clock was read for it already
+		out.waited.Add(int64(a.out.took)) // saves reading the clock again
 	} else {
 		out.waited.Add(int64(time.Since(began)))
 	}
 	return out, nil
 }
 
-// startEarly begins to resolve b on a new goroutine, unless it is there or being resolved.
+// startEarly begins to resolve b on a new goroutine, unless it is resolved or being resolved.
 func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	if c.slots[b.slot].Load() != nil || b.state {
 		return nil
@@ -179,8 +178,7 @@ func (c *Context) startEarly(ctx context.Context, b *binding) error {
 	return err
 }
 
-// base returns the context to resolve under, and whether to resolve on the caller's
-// goroutine: if the caller cannot leave before the request ends.
+// base returns the context to resolve under, and whether the caller can resolve inline: it cannot leave before c ends.
 func (c *Context) base(ctx context.Context, b *binding) (base context.Context, inline bool) {
 	s := c.scope.Load()
 	switch {
@@ -193,8 +191,7 @@ func (c *Context) base(ctx context.Context, b *binding) (base context.Context, i
 	return c.tasks().Context(), false
 }
 
-// tasks returns the scope of the request's goroutines, which ends with the request. It
-// is closed if the request ended without one.
+// tasks returns the scope of the request's goroutines. It is closed if the request ended without one.
 func (c *Context) tasks() *lazy.Scope {
 	if s := c.scope.Load(); s != nil {
 		return s
@@ -202,7 +199,7 @@ func (c *Context) tasks() *lazy.Scope {
 	s := lazy.NewScope(c) // not under the lock: it calls methods of the request's context
 	c.mu.Lock()
 	first := c.scope.Load()
-	if first == nil && c.phase == open {
+	if first == nil && c.phase < closing {
 		c.scope.Store(s)
 		c.mu.Unlock()
 		return s
@@ -212,9 +209,9 @@ func (c *Context) tasks() *lazy.Scope {
 	return cmp.Or(first, s)
 }
 
-// join returns b's outcome if it is there, or an error if there can be none. Otherwise it returns the
-// attempt to wait for, and whether the reader is the first and has to start it. A new attempt runs
-// under base, and records the reader: its context and the [lazy.Current] computation of that.
+// join returns b's outcome if it is there, or an error if there can be none. Otherwise, it returns the attempt to wait
+// for, and whether the reader is the first and has to start it. A new attempt runs under base, and records the reader's
+// context and caller, the [lazy.Current] computation of that context.
 func (c *Context) join(ctx context.Context, caller *lazy.Flight, b *binding, base context.Context) (a *attempt, first bool, out *outcome, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,8 +249,7 @@ func (c *Context) attemptOf(b *binding) *attempt {
 	return a
 }
 
-// detach removes a, which may be nil, from the list that readers join from, and reports whether it
-// was there. c.mu is held.
+// detach removes a, which may be nil, from the list of attempts, and reports whether it was there. c.mu is held.
 func (c *Context) detach(a *attempt) bool {
 	for link := &c.attempts; *link != nil; link = &(*link).next {
 		if *link == a {
@@ -264,15 +260,8 @@ func (c *Context) detach(a *attempt) bool {
 	return false
 }
 
-// makeState makes a state without an attempt, also while the request is closing: a state needs no I/O.
-// Of two that are made at once, the first is published.
+// makeState makes a state, also while the request is closing. If two goroutines do, the first result is published.
 func (c *Context) makeState(b *binding) (*outcome, error) {
-	c.mu.Lock()
-	over := c.phase == finished
-	c.mu.Unlock()
-	if over {
-		return nil, named(ErrFinished, b.name)
-	}
 	out := b.ops.newOutcome(b)
 	b.ops.compute(c, out)
 	c.mu.Lock()
@@ -287,8 +276,7 @@ func (c *Context) makeState(b *binding) (*outcome, error) {
 	return out, nil
 }
 
-// attempt is one resolution in progress. Readers join it while it is in the context's
-// list; Set, Invalidate and a timeout remove it.
+// attempt is one resolution. Readers join it until it ends, or Set, Invalidate or a timeout removes it from the list.
 type attempt struct {
 	lazy.Flight
 	c      *Context
@@ -297,8 +285,7 @@ type attempt struct {
 	next   *attempt        // in the context's list; guarded by c.mu
 }
 
-// end completes a without an outcome of Resolve, which may still be running. The next reader begins
-// anew.
+// end completes a with err. Resolve was not called, or may still be running. The next reader begins anew.
 func (a *attempt) end(err error) {
 	if err == lazy.ErrClosed {
 		err = named(ErrFinished, a.out.b.name)
@@ -314,8 +301,7 @@ func (a *attempt) end(err error) {
 // Name returns the property's name, for cycles and panics.
 func (a *attempt) Name() string { return a.out.b.name }
 
-// Compute calls Resolve, under the timeout if there is one, and the observer before and
-// after it.
+// Compute calls Resolve, under the timeout if there is one, and the observer before and after it.
 func (a *attempt) Compute(ctx context.Context) {
 	a.out.began = time.Now()
 	if after := a.out.b.timeout; after > 0 {
@@ -337,8 +323,8 @@ func (a *attempt) Compute(ctx context.Context) {
 	err = a.out.err
 }
 
-// Finish completes the attempt. It publishes the outcome, unless that is a cancellation of its own,
-// or the property has been set or invalidated, or has timed out, meanwhile.
+// Finish completes the attempt. It publishes the outcome, unless that is a cancellation of this attempt alone, or the
+// property was set or invalidated or has timed out meanwhile.
 func (a *attempt) Finish(abnormal error) {
 	out, c := a.out, a.c
 	if abnormal == lazy.ErrClosed { // Resolve was not called
@@ -354,7 +340,7 @@ func (a *attempt) Finish(abnormal error) {
 	}
 	keep := out.err == nil || !lazy.OwnCancellation(c, out.err)
 	if timeout, ok := context.Cause(a.Context).(*TimeoutError); ok && !keep && out.b.timeout > 0 {
-		a.end(timeout) // Resolve noticed it first; of two calls of Complete, only the first has an effect
+		a.end(timeout) // Resolve noticed it first; the call of Complete below then has no effect
 	}
 	c.mu.Lock()
 	late := c.phase == finished
@@ -391,8 +377,7 @@ func set[T any](ctx context.Context, c *Context, b *binding, v T) error {
 	return c.overtake(out)
 }
 
-// overtake publishes out in place of its property's outcome. The readers of a
-// resolution in progress get it as well.
+// overtake publishes out in place of its property's outcome. The readers of a resolution in progress get it as well.
 func (c *Context) overtake(out *outcome) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -408,12 +393,12 @@ func (c *Context) overtake(out *outcome) error {
 	return nil
 }
 
-// checkWritable returns an error if b can't be set any more. c.mu is held.
+// checkWritable returns an error if b cannot be set any more. c.mu is held.
 func (c *Context) checkWritable(b *binding) error {
 	switch {
 	case c.phase >= closing:
 		return named(ErrFinished, b.name)
-	case c.commit != uncommitted:
+	case c.phase > open:
 		return named(ErrCommitted, b.name)
 	default:
 		return nil

@@ -80,7 +80,7 @@ func TestResolveReturnsEveryError(t *testing.T) {
 	require.EqualError(t, err, "a: boom\nc: other")
 	_, err = a.Get(c)
 	require.Equal(t, errBoom, err, "the property keeps its own")
-	require.NoError(t, reqctx.Resolve(c, ))
+	require.NoError(t, reqctx.Resolve(c))
 	require.NoError(t, reqctx.Resolve(c, "b", "b"))
 	require.NoError(t, c.Finish())
 	require.ErrorIs(t, reqctx.Resolve(c, "a", "b"), reqctx.ErrFinished)

@@ -79,16 +79,6 @@ func TestStatesMadeAtOnce(t *testing.T) {
 	})
 }
 
-func TestStateIsNotMadeAfterFinish(t *testing.T) {
-	reg := quiet()
-	state := reqctx.NewKey[int]("state")
-	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { panic("made") })
-	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, c.Finish())
-	_, err := state.Get(c)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
-}
-
 // TestStateIsMadeWhileClosing reads a state and a batch first when the tasks have ended.
 func TestStateIsMadeWhileClosing(t *testing.T) {
 	reg := quiet()
