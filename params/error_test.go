@@ -18,8 +18,7 @@ func TestProblemOfAParameter(t *testing.T) {
 	require.True(t, errors.As(fmt.Errorf("handler: %w", err), &problem))
 	status, members := problem.Problem()
 	require.Equal(t, 400, status)
-	doc, err := json.Marshal(members)
-	require.NoError(t, err)
+	doc := value(json.Marshal(members))
 	require.JSONEq(t, `{
 		"detail": "query parameter \"page\" must be a whole number",
 		"errors": [{"parameter": "page", "source": "query", "detail": "must be a whole number"}]

@@ -47,15 +47,9 @@ func TestCodedBodies(t *testing.T) {
 	} {
 		r := coded(formType, strings.TrimSpace(coding), body)
 		p := paramsOf(t, r, Options{})
-		b, err := p.String("b")
-		require.NoError(t, err, coding)
-		require.Equal(t, "é", b)
-		data, err := p.Body()
-		require.NoError(t, err)
-		require.Equal(t, text, string(data))
-		wire, err := io.ReadAll(r.Body)
-		require.NoError(t, err)
-		require.Equal(t, body, string(wire), "what is put back fits the header")
+		require.Equal(t, "é", value(p.String("b")), coding)
+		require.Equal(t, text, string(value(p.Body())))
+		require.Equal(t, body, string(value(io.ReadAll(r.Body))), "what is put back fits the header")
 	}
 	n, err := Bind[struct {
 		N int `json:"n"`
@@ -64,10 +58,8 @@ func TestCodedBodies(t *testing.T) {
 	require.Equal(t, 7, n.N)
 
 	r := form(t, "a", "1", "f/f", "data")
-	raw, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	f, err := paramsOf(t, coded(r.Header.Get("Content-Type"), "gzip", gzipped(string(raw))), Options{}).File("f")
-	require.NoError(t, err)
+	raw := value(io.ReadAll(r.Body))
+	f := value(paramsOf(t, coded(r.Header.Get("Content-Type"), "gzip", gzipped(string(raw))), Options{}).File("f"))
 	require.Equal(t, "data", contentOfFile(t, f))
 }
 
@@ -97,9 +89,7 @@ func TestFaultyCodings(t *testing.T) {
 
 	r := coded(formType, "gzip", "")
 	r.ContentLength = -1
-	a, err := paramsOf(t, r, Options{}).StringOr("a", "none")
-	require.NoError(t, err, "nothing is nothing")
-	require.Equal(t, "none", a)
+	require.Equal(t, "none", value(paramsOf(t, r, Options{}).StringOr("a", "none")), "nothing is nothing")
 }
 
 func TestBothSizesAreBounded(t *testing.T) {
@@ -122,9 +112,7 @@ func TestBothSizesAreBounded(t *testing.T) {
 			requireReason(t, err, ErrTooLarge, text)
 		}
 	}
-	data, err := paramsOf(t, coded("text/plain", "gzip", gzipped(large[1:])), o).Body()
-	require.NoError(t, err)
-	require.Len(t, data, 1000)
+	require.Len(t, value(paramsOf(t, coded("text/plain", "gzip", gzipped(large[1:])), o).Body()), 1000)
 }
 
 func TestInterruptedCodedBody(t *testing.T) {
@@ -153,13 +141,11 @@ func TestDecoderOfAnApplication(t *testing.T) {
 		return io.NopCloser(strings.NewReader(strings.ToUpper(string(data)))), err
 	}
 	o := Options{Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"upper": upper, "gzip, upper": upper}}
-	data, err := paramsOf(t, coded("text/plain", "Upper", "abc"), o).Body()
-	require.NoError(t, err)
-	require.Equal(t, "ABC", string(data))
+	require.Equal(t, "ABC", string(value(paramsOf(t, coded("text/plain", "Upper", "abc"), o).Body())))
 
 	fail := errors.New("no such dictionary")
 	o.Decoders["fail"] = func(io.Reader) (io.ReadCloser, error) { return nil, fail }
-	_, err = paramsOf(t, coded("text/plain", "fail", "abc"), o).Body()
+	_, err := paramsOf(t, coded("text/plain", "fail", "abc"), o).Body()
 	requireReason(t, err, ErrMalformed, "is not valid fail")
 	require.ErrorIs(t, err, fail)
 }
@@ -167,12 +153,9 @@ func TestDecoderOfAnApplication(t *testing.T) {
 func TestStream(t *testing.T) {
 	for _, r := range []*http.Request{post("/", "text/plain", "hello"), coded("text/plain", "gzip", gzipped("hello"))} {
 		p := paramsOf(t, r, Options{MaxBody: 1})
-		s, err := p.Stream()
-		require.NoError(t, err)
-		data, err := io.ReadAll(s)
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(data))
-		_, err = p.Stream()
+		s := value(p.Stream())
+		require.Equal(t, "hello", string(value(io.ReadAll(s))))
+		_, err := p.Stream()
 		require.ErrorIs(t, err, ErrBodyTaken)
 		_, err = p.Body()
 		require.ErrorIs(t, err, ErrBodyTaken)
@@ -183,17 +166,11 @@ func TestStream(t *testing.T) {
 	_, err := p.Body()
 	require.NoError(t, err)
 	for range 2 {
-		s, err := p.Stream()
-		require.NoError(t, err)
-		data, err := io.ReadAll(s)
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(data), "what is held can be streamed")
+		s := value(p.Stream())
+		require.Equal(t, "hello", string(value(io.ReadAll(s))), "what is held can be streamed")
 	}
-	s, err := paramsOf(t, getRequest(""), Options{}).Stream()
-	require.NoError(t, err)
-	data, err := io.ReadAll(s)
-	require.NoError(t, err)
-	require.Empty(t, data)
+	s := value(paramsOf(t, getRequest(""), Options{}).Stream())
+	require.Empty(t, value(io.ReadAll(s)))
 
 	r := post("/", "text/plain", strings.Repeat("x", 200))
 	body := watch(r)
@@ -208,12 +185,9 @@ func TestStreamOfASharedBody(t *testing.T) {
 	r := post("/", "text/plain", "hello")
 	Share(r, nil)
 	copied := r.WithContext(t.Context())
-	s, err := paramsOf(t, r, Options{}).Stream()
-	require.NoError(t, err)
-	data, err := io.ReadAll(s)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(data))
-	_, err = io.ReadAll(copied.Body)
+	s := value(paramsOf(t, r, Options{}).Stream())
+	require.Equal(t, "hello", string(value(io.ReadAll(s))))
+	_, err := io.ReadAll(copied.Body)
 	require.ErrorIs(t, err, ErrBodyTaken)
 
 	r = post("/", "text/plain", "hello")
@@ -226,9 +200,6 @@ func TestStreamOfASharedBody(t *testing.T) {
 	r = postForm("/", "a=1")
 	Share(r, nil)
 	require.NoError(t, r.ParseForm())
-	s, err = paramsOf(t, r, Options{}).Stream()
-	require.NoError(t, err)
-	data, err = io.ReadAll(s)
-	require.NoError(t, err)
-	require.Equal(t, "a=1", string(data), "a form that ParseForm has read is still there")
+	s = value(paramsOf(t, r, Options{}).Stream())
+	require.Equal(t, "a=1", string(value(io.ReadAll(s))), "a form that ParseForm has read is still there")
 }

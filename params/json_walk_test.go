@@ -79,8 +79,7 @@ const everythingJSON = `{"s":"a\u00e9\n","b":true,"i":-5,"i8":127,"u":5,"u16":65
 func TestDecodesWhatEncodingJSONDecodes(t *testing.T) {
 	var want everything
 	require.NoError(t, stdjson.Unmarshal([]byte(everythingJSON), &want))
-	got, err := JSON[everything](newContext(t, postJSON(everythingJSON), Options{}))
-	require.NoError(t, err)
+	got := value(JSON[everything](newContext(t, postJSON(everythingJSON), Options{})))
 	require.Equal(t, want, got)
 	require.Zero(t, got.private)
 
@@ -89,8 +88,7 @@ func TestDecodesWhatEncodingJSONDecodes(t *testing.T) {
 	for name := range m {
 		m[name] = nil
 	}
-	doc, err := stdjson.Marshal(m)
-	require.NoError(t, err)
+	doc := value(stdjson.Marshal(m))
 	requireSameDecoding(t, doc, func() any { return filled() })
 }
 
@@ -108,16 +106,14 @@ func requireSameDecoding(t testing.TB, doc []byte, make func() any) {
 	t.Helper()
 	want, got := make(), make()
 	c := newCompiler(SourceJSON)
-	p, err := c.planFor(reflect.TypeOf(want).Elem())
-	require.NoError(t, err)
-	options, err := c.finish()
-	require.NoError(t, err)
+	p := value(c.planFor(reflect.TypeOf(want).Elem()))
+	options := value(c.finish())
 	for _, inner := range c.plans {
 		inner.demands = true
 	}
 	b := &binder{options: &Options{MaxDepth: maxDepth, MaxElements: math.MaxInt, MaxParams: math.MaxInt}, json: options}
 	b.decode(p, doc, reflect.ValueOf(got).Elem())
-	err = b.faults.asError()
+	err := b.faults.asError()
 	if wantErr := json.Unmarshal(doc, want, options...); bytes.Contains(doc, []byte(`\u0000`)) || wantErr != nil {
 		require.True(t, wantErr == nil || err != nil, "%q: %v", doc, wantErr)
 		return
@@ -145,16 +141,14 @@ func TestDecodingIntoWhatIsThere(t *testing.T) {
 
 func TestElementsBeginAsZero(t *testing.T) {
 	type T struct{ A, B int }
-	got, err := JSON[[]T](newContext(t, postJSON(`[{"A":1},{"B":2},{},{"A":3},{"B":4}]`), Options{}))
-	require.NoError(t, err)
+	got := value(JSON[[]T](newContext(t, postJSON(`[{"A":1},{"B":2},{},{"A":3},{"B":4}]`), Options{})))
 	require.Equal(t, []T{{A: 1}, {B: 2}, {}, {A: 3}, {B: 4}}, got)
 }
 
 func TestNamesAreExact(t *testing.T) {
-	got, err := JSON[everything](newContext(t, postJSON(`{"S":"a","x":1,"X":2,"m":{"a":1,"A":2},"DEEP":"b"}`), Options{}))
-	require.NoError(t, err)
+	got := value(JSON[everything](newContext(t, postJSON(`{"S":"a","x":1,"X":2,"m":{"a":1,"A":2},"DEEP":"b"}`), Options{})))
 	require.Equal(t, everything{M: map[string]int{"a": 1, "A": 2}}, got)
-	_, err = JSON[everything](newContext(t, postJSON(`{"S":"a"}`), Options{DisallowUnknownFields: true}))
+	_, err := JSON[everything](newContext(t, postJSON(`{"S":"a"}`), Options{DisallowUnknownFields: true}))
 	require.Equal(t, "S", requireReason(t, err, ErrMalformed, "is unknown").Name)
 }
 
@@ -277,8 +271,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 		Nums  []stdjson.Number         `json:"nums"`
 		Opts  map[string]Opt[nested]   `json:"opts"`
 	}
-	got, err := JSON[rest](newContext(t, postJSON(`{"wait":1000,"waits":{"w":5},"nums":[1.50,null,-0e5],"opts":{"a":null,"b":{"x":1}}}`), Options{}))
-	require.NoError(t, err)
+	got := value(JSON[rest](newContext(t, postJSON(`{"wait":1000,"waits":{"w":5},"nums":[1.50,null,-0e5],"opts":{"a":null,"b":{"x":1}}}`), Options{})))
 	require.Equal(t, rest{
 		Wait: 1000, Waits: map[string]time.Duration{"w": 5}, Nums: []stdjson.Number{"1.50", "", "-0e5"},
 		Opts: map[string]Opt[nested]{"a": Null[nested](), "b": Some(nested{X: 1})},
@@ -320,9 +313,7 @@ func TestMistakesInATypeForJSON(t *testing.T) {
 			require.False(t, errors.As(err, &e), "not the client's")
 		}
 	}
-	got, err := JSON[map[string]list](newContext(t, postJSON(`{"a":[[],[[]]]}`), Options{}))
-	require.NoError(t, err)
-	require.Equal(t, map[string]list{"a": {{}, {{}}}}, got)
+	require.Equal(t, map[string]list{"a": {{}, {{}}}}, value(JSON[map[string]list](newContext(t, postJSON(`{"a":[[],[[]]]}`), Options{}))))
 }
 
 // Names that package json would match aren't those of the struct of a Bind.
@@ -337,10 +328,8 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 		Group group
 	}
 	doc := `{"name":"ada","Query":"x","Owner":"root","Group":{"city":"x"},"city":"Rome"}`
-	got, err := Bind[user](newContext(t, postJSON(doc), Options{}))
-	require.NoError(t, err)
-	require.Equal(t, user{Name: "ada", Group: group{"Rome"}}, got)
-	_, err = Bind[user](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
+	require.Equal(t, user{Name: "ada", Group: group{"Rome"}}, value(Bind[user](newContext(t, postJSON(doc), Options{}))))
+	_, err := Bind[user](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
 	var list Errors
 	require.ErrorAs(t, err, &list)
 	require.Len(t, list, 3)
@@ -349,9 +338,7 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 		Name  string `json:"name"`
 		Owner string `params:"-"`
 	}
-	one, err := Bind[owned](newContext(t, postJSON(doc), Options{}))
-	require.NoError(t, err)
-	require.Equal(t, owned{Name: "ada"}, one)
+	require.Equal(t, owned{Name: "ada"}, value(Bind[owned](newContext(t, postJSON(doc), Options{}))))
 
 	type twoGroups struct {
 		First, Second struct {
@@ -365,9 +352,7 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 		N int `json:",string"`
 		Q int `query:"q"`
 	}
-	with, err := Bind[options](newContext(t, postJSON(`{"N":"7"}`), Options{}))
-	require.NoError(t, err)
-	require.Equal(t, options{N: 7}, with, "options of tags are package json's")
+	require.Equal(t, options{N: 7}, value(Bind[options](newContext(t, postJSON(`{"N":"7"}`), Options{}))), "options of tags are package json's")
 }
 
 type base struct {
@@ -381,10 +366,9 @@ func TestFieldsOfAnEmbeddedStruct(t *testing.T) {
 		base
 		Name string `json:"name" default:"ada"`
 	}
-	got, err := JSON[user](newContext(t, postJSON(`{"id":7,"opt":null,"tags":["a"]}`), Options{}))
-	require.NoError(t, err)
+	got := value(JSON[user](newContext(t, postJSON(`{"id":7,"opt":null,"tags":["a"]}`), Options{})))
 	require.Equal(t, user{base{7, Null[int](), []string{"a"}}, "ada"}, got)
-	_, err = Bind[user](newContext(t, postJSON(`{"tags":[]}`), Options{}))
+	_, err := Bind[user](newContext(t, postJSON(`{"tags":[]}`), Options{}))
 	require.Equal(t, "id", requireReason(t, err, ErrMissing, "is missing").Name)
 }
 

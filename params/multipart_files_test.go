@@ -18,20 +18,16 @@ func TestFilesOfOneName(t *testing.T) {
 	p := paramsOf(t, form(t, "f/a", "1", "f/b", "2"), Options{})
 	_, err := p.File("f")
 	requireReason(t, err, ErrMalformed, `form parameter "f" is given 2 times`)
-	files, err := p.Files("f")
-	require.NoError(t, err)
+	files := value(p.Files("f"))
 	require.Len(t, files, 2)
 	require.Equal(t, "2", contentOfFile(t, files[1]))
-	files, err = p.Files("none")
-	require.NoError(t, err)
-	require.Empty(t, files)
+	require.Empty(t, value(p.Files("none")))
 }
 
 // entries lists what is in dir.
 func entries(t testing.TB, dir string) []os.DirEntry {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	list := value(os.ReadDir(dir))
 	return list
 }
 
@@ -64,10 +60,8 @@ func TestFilesEndWithTheRequest(t *testing.T) {
 		dir := t.TempDir()
 		var kept []*File
 		handle(form(t, "a/a", large, "b/b", "small"), Options{TempDir: dir}, func(p *Params) {
-			a, err := p.File("a")
-			require.NoError(t, err)
-			b, err := p.File("b")
-			require.NoError(t, err)
+			a := value(p.File("a"))
+			b := value(p.File("b"))
 			kept = []*File{a, b}
 			end()
 		})
@@ -112,8 +106,7 @@ func TestSavedPartsEndWithTheRequest(t *testing.T) {
 	require.Equal(t, "handler", handle(form(t, "f/f", "data"), Options{TempDir: dir}, func(p *Params) {
 		for part, err := range p.Parts() {
 			require.NoError(t, err)
-			saved, err = part.Save()
-			require.NoError(t, err)
+			saved = value(part.Save())
 		}
 		panic("handler")
 	}))
@@ -130,13 +123,12 @@ func TestBindOfFiles(t *testing.T) {
 		Cover  *File   `form:"cover" required:"true"`
 		Number int     `form:"n"`
 	}
-	got, err := Bind[upload](newContext(t, form(t, "title", "T", "photo/p", "1", "page/1", "a", "page/2", "b", "cover/c", "c", "n", "3"), Options{}))
-	require.NoError(t, err)
+	got := value(Bind[upload](newContext(t, form(t, "title", "T", "photo/p", "1", "page/1", "a", "page/2", "b", "cover/c", "c", "n", "3"), Options{})))
 	require.Equal(t, "1", contentOfFile(t, got.Photo))
 	require.Equal(t, "b", contentOfFile(t, got.Pages[1]))
 	require.Equal(t, 3, got.Number)
 
-	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{}))
+	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{}))
 	var list Errors
 	require.ErrorAs(t, err, &list)
 	require.Len(t, list, 3)

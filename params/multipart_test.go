@@ -45,8 +45,7 @@ func rawForm(lines ...string) *http.Request {
 
 func contentOfFile(t testing.TB, f *File) string {
 	t.Helper()
-	data, err := io.ReadAll(f.Open())
-	require.NoError(t, err)
+	data := value(io.ReadAll(f.Open()))
 	require.EqualValues(t, len(data), f.Size)
 	return string(data)
 }
@@ -80,28 +79,20 @@ func TestMultipartForm(t *testing.T) {
 	large := strings.Repeat("x", 3*fileBuffer)
 	r := form(t, "title", "Été", "photo/cat.png", "small", "tag", "a", "tag", "b", "video/cat.mp4", large, "n", "7")
 	p := paramsOf(t, r, Options{TempDir: t.TempDir()})
-	title, err := p.String("title")
-	require.NoError(t, err)
-	require.Equal(t, "Été", title)
-	n, err := p.Form().Int("n")
-	require.NoError(t, err)
-	require.Equal(t, 7, n)
-	tags, err := p.Content().Strings("tag")
-	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b"}, tags)
+	require.Equal(t, "Été", value(p.String("title")))
+	require.Equal(t, 7, value(p.Form().Int("n")))
+	require.Equal(t, []string{"a", "b"}, value(p.Content().Strings("tag")))
 
-	photo, err := p.File("photo")
-	require.NoError(t, err)
+	photo := value(p.File("photo"))
 	require.Equal(t, "small", contentOfFile(t, photo))
 	require.Equal(t, []string{"photo", "cat.png", "application/octet-stream"}, []string{photo.Name, photo.FileName, photo.ContentType})
 	require.IsType(t, &bytes.Reader{}, photo.content)
-	video, err := p.File("video")
-	require.NoError(t, err)
+	video := value(p.File("video"))
 	require.IsType(t, &os.File{}, video.content)
 	require.Equal(t, large, contentOfFile(t, video))
 	require.Equal(t, large, contentOfFile(t, video), "again")
 	tail := make([]byte, 3)
-	_, err = video.Open().ReadAt(tail, video.Size-3)
+	_, err := video.Open().ReadAt(tail, video.Size-3)
 	require.NoError(t, err)
 	require.Equal(t, "xxx", string(tail))
 
@@ -139,8 +130,7 @@ func TestBudgetOfAForm(t *testing.T) {
 		Options{MaxParts: 3, MaxParams: 2, MaxFile: 20, MaxBody: 30, MaxStream: 800})
 	_, err := p.String("a")
 	require.NoError(t, err)
-	f, err := p.File("f")
-	require.NoError(t, err)
+	f := value(p.File("f"))
 	require.EqualValues(t, 20, f.Size, "it went to disk, since the memory is used up")
 }
 
@@ -176,8 +166,7 @@ func TestFaultyForms(t *testing.T) {
 		status, _ := e.Problem()
 		require.Equal(t, 415, status)
 	}
-	a, err := paramsOf(t, rawForm("--b", head, "Content-Type: text/plain; charset=UTF-8", "Content-Transfer-Encoding: 8BIT", "", "é", "--b--", "epilogue"), Options{}).String("a")
-	require.NoError(t, err)
+	a := value(paramsOf(t, rawForm("--b", head, "Content-Type: text/plain; charset=UTF-8", "Content-Transfer-Encoding: 8BIT", "", "é", "--b--", "epilogue"), Options{}).String("a"))
 	require.Equal(t, "é", a)
 }
 
@@ -186,14 +175,11 @@ func TestFileNames(t *testing.T) {
 		"cat.png": "cat.png", "/etc/passwd": "passwd", `C:\\dir\\cat.png`: "cat.png", "../../x": "x", "..": "", ".": "", "/": "", "a/..": "", "": "",
 	} {
 		r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename="`+name+`"`, "", "x", "--b--")
-		f, err := paramsOf(t, r, Options{}).File("f")
-		require.NoError(t, err)
+		f := value(paramsOf(t, r, Options{}).File("f"))
 		require.Equal(t, want, f.FileName, name)
 	}
 	r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename*=UTF-8''%e2%82%ac.txt`, "", "x", "--b--")
-	f, err := paramsOf(t, r, Options{}).File("f")
-	require.NoError(t, err)
-	require.Equal(t, "€.txt", f.FileName)
+	require.Equal(t, "€.txt", value(paramsOf(t, r, Options{}).File("f")).FileName)
 }
 
 func TestPartsOneByOne(t *testing.T) {
@@ -210,16 +196,13 @@ func TestPartsOneByOne(t *testing.T) {
 			before = part
 			switch part.Name {
 			case "a", "b":
-				text, err := part.Text()
-				require.NoError(t, err)
+				text := value(part.Text())
 				got = append(got, part.Name+text)
 			case "f":
-				n, err := io.Copy(io.Discard, part)
-				require.NoError(t, err)
+				n := value(io.Copy(io.Discard, part))
 				got = append(got, fmt.Sprint(part.FileName, n))
 			case "h":
-				f, err := part.Save()
-				require.NoError(t, err)
+				f := value(part.Save())
 				require.Equal(t, large, contentOfFile(t, f))
 				require.IsType(t, &os.File{}, f.content)
 				got = append(got, fmt.Sprint(f.FileName, f.Size))
@@ -259,9 +242,7 @@ func TestPartsOfOtherBodies(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 	r := form(t)
 	r.Body = http.NoBody
-	n, err = count(r)
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.Zero(t, value(count(r)))
 	_, err = paramsOf(t, postJSON("{}"), Options{}).File("f")
 	e := requireReason(t, err, ErrUnsupported, "accepted is multipart/form-data")
 	require.Equal(t, []string{multipartType}, e.accepted)
@@ -270,15 +251,10 @@ func TestPartsOfOtherBodies(t *testing.T) {
 func TestFormAfterBody(t *testing.T) {
 	r := form(t, "a", "1", "f/f", "data")
 	p := paramsOf(t, r, Options{})
-	data, err := p.Body()
-	require.NoError(t, err)
+	data := value(p.Body())
 	require.Contains(t, string(data), "data")
-	a, err := p.Int("a")
-	require.NoError(t, err)
-	require.Equal(t, 1, a)
-	f, err := p.File("f")
-	require.NoError(t, err)
-	require.Equal(t, "data", contentOfFile(t, f))
+	require.Equal(t, 1, value(p.Int("a")))
+	require.Equal(t, "data", contentOfFile(t, value(p.File("f"))))
 	require.NoError(t, r.ParseMultipartForm(1<<20), "the body was put back")
 	require.Equal(t, "1", r.FormValue("a"))
 }
@@ -289,19 +265,14 @@ func TestParseMultipartFormBefore(t *testing.T) {
 	received := r.MultipartForm
 	t.Cleanup(func() { require.NoError(t, received.RemoveAll()) })
 	p := paramsOf(t, r, Options{})
-	a, err := p.Int("a")
-	require.NoError(t, err)
-	require.Equal(t, 1, a)
-	f, err := p.File("f")
-	require.NoError(t, err)
+	require.Equal(t, 1, value(p.Int("a")))
+	f := value(p.File("f"))
 	require.Equal(t, "data", contentOfFile(t, f))
 	require.Equal(t, "f.txt", f.FileName)
-	g, err := p.File("g")
-	require.NoError(t, err)
-	require.Len(t, contentOfFile(t, g), 100_000)
+	require.Len(t, contentOfFile(t, value(p.File("g"))), 100_000)
 
 	r = form(t, "a", "1")
-	_, err = r.MultipartReader()
+	_, err := r.MultipartReader()
 	require.NoError(t, err)
 	_, err = paramsOf(t, r, Options{}).String("a")
 	require.ErrorIs(t, err, ErrBodyTaken)
@@ -313,9 +284,7 @@ func TestFormIsReadToItsEnd(t *testing.T) {
 	epilogue := strings.Repeat("x", 10_000)
 	r := rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", epilogue)
 	body := watch(r)
-	a, err := paramsOf(t, r, Options{}).String("a")
-	require.NoError(t, err)
-	require.Equal(t, "1", a)
+	require.Equal(t, "1", value(paramsOf(t, r, Options{}).String("a")))
 	n, err := body.Reader.Read(make([]byte, 1))
 	require.Equal(t, io.EOF, err, n)
 

@@ -99,8 +99,7 @@ func TestBudgetOfARoute(t *testing.T) {
 			require.ErrorIs(t, err, ErrTooLarge, target)
 		}
 	}
-	b, err := newBudgets(o)
-	require.NoError(t, err)
+	b := value(newBudgets(o))
 	require.Equal(t, 9, b.routes["GET /many"].MaxDepth)
 	require.Equal(t, 3, b.routes["GET /few"].MaxDepth)
 	require.Equal(t, defaults.ReadTimeout, b.routes["GET /few"].ReadTimeout)
@@ -109,26 +108,20 @@ func TestBudgetOfARoute(t *testing.T) {
 }
 
 func must(t *testing.T, o Options) *budgets {
-	b, err := newBudgets(o)
-	require.NoError(t, err)
+	b := value(newBudgets(o))
 	return b
 }
 
 func TestOfTakesTheRoutersRequest(t *testing.T) {
 	c := newContext(t, getRequest("id=query"), Options{MaxParams: 1, Routes: map[string]Options{"/{id}": {MaxParams: 2}}})
-	p, err := From(c)
-	require.NoError(t, err)
+	p := value(From(c))
 	r := c.Request().WithContext(c)
 	r.SetPathValue("id", "7")
 	r.Pattern = "/{id}"
 	id, err := p.Int("id")
 	require.Error(t, err, "what the router knows isn't known here: %d", id)
-	of, err := Of(r)
-	require.NoError(t, err)
-	require.Same(t, p, of)
-	id, err = p.Int("id")
-	require.NoError(t, err)
-	require.Equal(t, 7, id)
+	require.Same(t, p, value(Of(r)))
+	require.Equal(t, 7, value(p.Int("id")))
 	require.Equal(t, 2, p.budgets.forRequest(c.Request()).MaxParams)
 
 	_, err = Of(getRequest(""))

@@ -58,8 +58,7 @@ func TestFaultyForm(t *testing.T) {
 }
 
 func TestDecodedPairs(t *testing.T) {
-	pairs, err := parsePairs(nil, "a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10)
-	require.NoError(t, err)
+	pairs := value(parsePairs(nil, "a+b=c%20d%2B&&e&=f&g=h=i&%C3%A9=%e2%82%ac&", SourceQuery, 10))
 	require.Equal(t, []pair{{"a b", "c d+"}, {"e", ""}, {"", "f"}, {"g", "h=i"}, {"é", "€"}}, pairs)
 }
 
@@ -75,13 +74,9 @@ func TestNumberOfParametersIsBounded(t *testing.T) {
 	status, _ = e.Problem()
 	require.Equal(t, 413, status)
 
-	all, err := paramsOf(t, getRequest(query), Options{MaxParams: 11}).Strings("a")
-	require.NoError(t, err)
-	require.Len(t, all, 11)
+	require.Len(t, value(paramsOf(t, getRequest(query), Options{MaxParams: 11}).Strings("a")), 11)
 
-	all, err = paramsOf(t, getRequest(strings.Repeat("&", 5000)+"a=1"), Options{}).Strings("a")
-	require.NoError(t, err, "nothing between separators is no parameter")
-	require.Len(t, all, 1)
+	require.Len(t, value(paramsOf(t, getRequest(strings.Repeat("&", 5000)+"a=1"), Options{}).Strings("a")), 1)
 }
 
 func TestTooManyParametersAreNotHeld(t *testing.T) {
@@ -170,8 +165,7 @@ func (b *bound) count() int {
 // bindAnything checks that a binding makes no more than was given, and what was given.
 func bindAnything(t *testing.T, query string) {
 	v := bound{}
-	p, err := newCompiler(SourceQuery).planFor(reflect.TypeFor[bound]())
-	require.NoError(t, err)
+	p := value(newCompiler(SourceQuery).planFor(reflect.TypeFor[bound]()))
 	o := testOptions()
 	o.MaxElements = 50
 	pairs, err := parsePairs(nil, query, SourceQuery, 50)
@@ -185,8 +179,7 @@ func bindAnything(t *testing.T, query string) {
 	if b.faults != nil {
 		return
 	}
-	want, err := url.ParseQuery(query)
-	require.NoError(t, err)
+	want := value(url.ParseQuery(query))
 	require.Equal(t, want.Get("a"), v.A)
 	require.Equal(t, want.Get("v.a"), v.V.A)
 	require.Len(t, v.N, len(want["n"]))
@@ -203,8 +196,7 @@ func FuzzForm(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r := postForm("/", text)
-		b, err := paramsOf(t, r, Options{}).body(formKind)
-		require.NoError(t, err)
+		b := value(paramsOf(t, r, Options{}).body(formKind))
 		type form struct {
 			A bound `form:"a"`
 		}

@@ -27,8 +27,7 @@ func newContext(t testing.TB, r *http.Request, o Options) *reqctx.Host {
 
 func paramsOf(t testing.TB, r *http.Request, o Options) *Params {
 	t.Helper()
-	p, err := From(newContext(t, r, o))
-	require.NoError(t, err)
+	p := value(From(newContext(t, r, o)))
 	return p
 }
 
@@ -74,6 +73,14 @@ func watch(r *http.Request) *spy {
 	return s
 }
 
+// value returns v, and panics after an error.
+func value[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func requireReason(t testing.TB, err error, reason error, text string) *Error {
 	t.Helper()
 	require.ErrorIs(t, err, reason)
@@ -88,17 +95,13 @@ func TestOrderIsPathThenBodyThenQuery(t *testing.T) {
 	r.SetPathValue("id", "path")
 	p := paramsOf(t, r, Options{})
 	for name, want := range map[string]string{"id": "path", "user": "body", "page": "query"} {
-		got, err := p.String(name)
-		require.NoError(t, err)
-		require.Equal(t, want, got, name)
+		require.Equal(t, want, value(p.String(name)), name)
 	}
 }
 
 func TestEmptyValueStillAnswersForItsSource(t *testing.T) {
 	p := paramsOf(t, postForm("/?user=query", "user="), Options{})
-	user, err := p.StringOr("user", "default")
-	require.NoError(t, err)
-	require.Empty(t, user)
+	require.Empty(t, value(p.StringOr("user", "default")))
 }
 
 func TestViewsAskOneSource(t *testing.T) {
@@ -106,15 +109,11 @@ func TestViewsAskOneSource(t *testing.T) {
 	r.SetPathValue("a", "path")
 	p := paramsOf(t, r, Options{})
 	for want, v := range map[string]View{"path": p.Path(), "query": p.Query(), "body": p.Form()} {
-		got, err := v.String("a")
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, value(v.String("a")))
 	}
-	got, err := p.Content().String("a")
-	require.NoError(t, err)
-	require.Equal(t, "body", got)
+	require.Equal(t, "body", value(p.Content().String("a")))
 
-	_, err = p.Query().String("b")
+	_, err := p.Query().String("b")
 	requireReason(t, err, ErrMissing, `query parameter "b" is missing`)
 	_, err = p.Form().String("q")
 	requireReason(t, err, ErrMissing, `form parameter "q" is missing`)
@@ -130,10 +129,8 @@ func TestQueryOfGetDoesNotReadTheBody(t *testing.T) {
 		r.Header.Set("Content-Type", formType)
 		body := watch(r)
 		p := paramsOf(t, r, Options{})
-		q, err := p.String("q")
-		require.NoError(t, err)
-		require.Equal(t, "go", q)
-		_, err = p.String("none")
+		require.Equal(t, "go", value(p.String("q")))
+		_, err := p.String("none")
 		require.ErrorIs(t, err, ErrMissing)
 		require.Zero(t, body.reads, method)
 	}
@@ -143,8 +140,7 @@ func TestBodyOfTheseMethodsComesBeforeTheQuery(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, "QUERY"} {
 		r := postForm("/?q=query", "q=body")
 		r.Method = method
-		q, err := paramsOf(t, r, Options{}).String("q")
-		require.NoError(t, err)
+		q := value(paramsOf(t, r, Options{}).String("q"))
 		require.Equal(t, "body", q, method)
 		if method != "QUERY" { // which ParseForm does not know
 			require.Equal(t, q, r.FormValue("q"), "the standard library agrees")
@@ -158,9 +154,7 @@ func TestQueryAfterParseForm(t *testing.T) {
 	r.Method = "QUERY"
 	p := paramsOf(t, r, Options{})
 	require.NoError(t, r.ParseForm())
-	q, err := p.String("q")
-	require.NoError(t, err)
-	require.Equal(t, "body", q)
+	require.Equal(t, "body", value(p.String("q")))
 }
 
 func TestQueryAndPathViewsOfPostDoNotReadTheBody(t *testing.T) {
@@ -177,9 +171,7 @@ func TestQueryAndPathViewsOfPostDoNotReadTheBody(t *testing.T) {
 func TestBodyViewsReadForAnyMethod(t *testing.T) {
 	r := httptest.NewRequest(http.MethodDelete, "/", strings.NewReader("id=7"))
 	r.Header.Set("Content-Type", formType)
-	id, err := paramsOf(t, r, Options{}).Form().Int("id")
-	require.NoError(t, err)
-	require.Equal(t, 7, id)
+	require.Equal(t, 7, value(paramsOf(t, r, Options{}).Form().Int("id")))
 }
 
 func TestEachSourceIsParsedOnce(t *testing.T) {
@@ -193,9 +185,7 @@ func TestEachSourceIsParsedOnce(t *testing.T) {
 	require.NoError(t, err)
 
 	r.URL.RawQuery = "q=2"
-	q, err := p.Query().String("q")
-	require.NoError(t, err)
-	require.Equal(t, "1", q)
+	require.Equal(t, "1", value(p.Query().String("q")))
 	_, err = p.String("a")
 	require.NoError(t, err)
 	require.Equal(t, reads, body.reads)
@@ -262,11 +252,8 @@ func TestHandleDoesNoIO(t *testing.T) {
 	r := postForm("/?q=1", "a=1")
 	body := watch(r)
 	c := newContext(t, r, Options{})
-	v, err := reqctx.Get(c, "params")
-	require.NoError(t, err)
-	p, err := From(c)
-	require.NoError(t, err)
-	require.Same(t, p, v)
+	v := value(reqctx.Get(c, "params"))
+	require.Same(t, value(From(c)), v)
 	require.Zero(t, body.reads)
 	_, _, ok := bodyKey.Peek(c)
 	require.False(t, ok)
@@ -275,11 +262,8 @@ func TestHandleDoesNoIO(t *testing.T) {
 func TestFromADerivedContext(t *testing.T) {
 	type key struct{}
 	c := newContext(t, getRequest("q=1"), Options{})
-	p, err := From(context.WithValue(c, key{}, 1))
-	require.NoError(t, err)
-	q, err := p.Int("q")
-	require.NoError(t, err)
-	require.Equal(t, 1, q)
+	p := value(From(context.WithValue(c, key{}, 1)))
+	require.Equal(t, 1, value(p.Int("q")))
 }
 
 func TestFromCarriesItsError(t *testing.T) {

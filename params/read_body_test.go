@@ -64,9 +64,7 @@ func TestDeclaredLengthIsRefusedUnread(t *testing.T) {
 	_, err := paramsOf(t, r, Options{MaxBody: 100}).String("a")
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Zero(t, body.reads)
-	rest, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	require.Len(t, rest, 200, "the caller may still stream it")
+	require.Len(t, value(io.ReadAll(r.Body)), 200, "the caller may still stream it")
 }
 
 func TestNoMoreIsReadThanTheLimit(t *testing.T) {
@@ -139,25 +137,17 @@ func TestBodyCanBeReadAgain(t *testing.T) {
 	r := post("/", "text/plain", "hello")
 	p := paramsOf(t, r, Options{})
 	for range 2 {
-		data, err := p.Body()
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(data))
+		require.Equal(t, "hello", string(value(p.Body())))
 	}
-	data, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(data))
-	data, err = p.Body()
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(data), "also after another reader")
+	require.Equal(t, "hello", string(value(io.ReadAll(r.Body))))
+	require.Equal(t, "hello", string(value(p.Body())), "also after another reader")
 }
 
 func TestBodyOfFaultyContent(t *testing.T) {
 	p := paramsOf(t, postJSON("{"), Options{})
 	_, err := p.String("a")
 	require.ErrorIs(t, err, ErrMalformed)
-	data, err := p.Body()
-	require.NoError(t, err)
-	require.Equal(t, "{", string(data))
+	require.Equal(t, "{", string(value(p.Body())))
 }
 
 func TestNoBody(t *testing.T) {
@@ -165,12 +155,8 @@ func TestNoBody(t *testing.T) {
 		r := postForm("/?q=1", "")
 		r.Body = body
 		p := paramsOf(t, r, Options{})
-		data, err := p.Body()
-		require.NoError(t, err)
-		require.Empty(t, data)
-		q, err := p.Int("q")
-		require.NoError(t, err)
-		require.Equal(t, 1, q)
+		require.Empty(t, value(p.Body()))
+		require.Equal(t, 1, value(p.Int("q")))
 		_, _, resolved := bodyKey.Peek(p.ctx)
 		require.False(t, resolved, "there was nothing to read")
 	}
@@ -196,12 +182,8 @@ func (c *closer) Close() error { return c.err }
 func TestParseFormAfterwards(t *testing.T) {
 	r := postForm("/?a=query&q=1", "a=1&b=2&b=3")
 	p := paramsOf(t, r, Options{})
-	a, err := p.String("a")
-	require.NoError(t, err)
-	require.Equal(t, a, r.FormValue("a"))
-	b, err := p.Strings("b")
-	require.NoError(t, err)
-	require.Equal(t, b, r.PostForm["b"])
+	require.Equal(t, value(p.String("a")), r.FormValue("a"))
+	require.Equal(t, value(p.Strings("b")), r.PostForm["b"])
 	require.Equal(t, "1", r.FormValue("q"))
 }
 
@@ -209,32 +191,23 @@ func TestParseFormBefore(t *testing.T) {
 	r := postForm("/?a=query&q=1", "a=1&b=2&b=3")
 	require.NoError(t, r.ParseForm())
 	p := paramsOf(t, r, Options{})
-	a, err := p.String("a")
-	require.NoError(t, err)
-	require.Equal(t, r.FormValue("a"), a)
-	b, err := p.Form().Strings("b")
-	require.NoError(t, err)
-	require.Equal(t, r.PostForm["b"], b)
-	q, err := p.Int("q")
-	require.NoError(t, err)
-	require.Equal(t, 1, q)
-	_, err = p.Body()
+	require.Equal(t, r.FormValue("a"), value(p.String("a")))
+	require.Equal(t, r.PostForm["b"], value(p.Form().Strings("b")))
+	require.Equal(t, 1, value(p.Int("q")))
+	_, err := p.Body()
 	require.ErrorIs(t, err, ErrBodyTaken)
 }
 
 func TestParseFormBeforeLeavesOtherBodies(t *testing.T) {
 	r := postJSON(`{"a":"1"}`)
 	require.NoError(t, r.ParseForm())
-	a, err := paramsOf(t, r, Options{}).String("a")
-	require.NoError(t, err)
+	a := value(paramsOf(t, r, Options{}).String("a"))
 	require.Equal(t, "1", a)
 
 	r = httptest.NewRequest(http.MethodDelete, "/", strings.NewReader("a=1"))
 	r.Header.Set("Content-Type", formType)
 	require.NoError(t, r.ParseForm())
-	a, err = paramsOf(t, r, Options{}).Form().String("a")
-	require.NoError(t, err)
-	require.Equal(t, "1", a)
+	require.Equal(t, "1", value(paramsOf(t, r, Options{}).Form().String("a")))
 }
 
 func TestWhatParseFormReadIsChecked(t *testing.T) {
@@ -303,14 +276,12 @@ func serve(t *testing.T, handle func(*Params) error) *httptest.Server {
 
 // exchange sends raw bytes over a connection and returns the status.
 func exchange(t *testing.T, s *httptest.Server, request string) int {
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	require.NoError(t, err)
+	conn := value(net.Dial("tcp", s.Listener.Addr().String()))
 	defer func() { _ = conn.Close() }()
-	_, err = io.WriteString(conn, request)
+	_, err := io.WriteString(conn, request)
 	require.NoError(t, err)
 	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
+	res := value(http.ReadResponse(bufio.NewReader(conn), nil))
 	defer func() { _ = res.Body.Close() }()
 	return res.StatusCode
 }
@@ -337,9 +308,8 @@ func TestOverAConnection(t *testing.T) {
 func TestClientThatGoesAway(t *testing.T) {
 	failed := make(chan error, 1)
 	s := serve(t, func(p *Params) error { _, err := p.Int("a"); failed <- err; return err })
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	require.NoError(t, err)
-	_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: "+formType+"\r\nContent-Length: 100\r\n\r\na=1")
+	conn := value(net.Dial("tcp", s.Listener.Addr().String()))
+	_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: "+formType+"\r\nContent-Length: 100\r\n\r\na=1")
 	require.NoError(t, err)
 	require.NoError(t, conn.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, conn.Close())
@@ -362,8 +332,7 @@ func TestBodyOverHTTP2(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	for _, body := range []io.Reader{bytes.NewBufferString("a=1"), io.MultiReader(strings.NewReader("a=1"))} {
-		res, err := s.Client().Post(s.URL, formType, body)
-		require.NoError(t, err)
+		res := value(s.Client().Post(s.URL, formType, body))
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, fmt.Sprint(2, "1", nil, "1"), <-got)
 	}
