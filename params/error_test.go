@@ -26,8 +26,7 @@ func TestProblemOfAParameter(t *testing.T) {
 }
 
 func TestProblemOfAMissingParameter(t *testing.T) {
-	_, err := paramsOf(t, getRequest(""), Options{}).Int("page")
-	status, members := requireReason(t, err, ErrMissing, "").Problem()
+	status, members := requireReason(t, failure(paramsOf(t, getRequest(""), Options{}).Int("page")), ErrMissing, "").Problem()
 	require.Equal(t, 400, status)
 	require.Equal(t, map[string]any{
 		"detail": `parameter "page" is missing`,

@@ -73,8 +73,7 @@ func TestFaultyCodings(t *testing.T) {
 		good[:len(good)-8] + "xxxxxxxx": "is not valid gzip",
 	} {
 		p := paramsOf(t, coded(formType, "gzip", body), Options{})
-		_, err := p.String("a")
-		e := requireReason(t, err, ErrMalformed, text)
+		e := requireReason(t, failure(p.String("a")), ErrMalformed, text)
 		status, _ := e.Problem()
 		require.Equal(t, 400, status)
 	}
@@ -84,8 +83,7 @@ func TestFaultyCodings(t *testing.T) {
 	w, _ := flate.NewWriter(&raw, 5)
 	_, _ = io.WriteString(w, "a=1")
 	_ = w.Close()
-	_, err = paramsOf(t, coded(formType, "deflate", raw.String()), Options{}).String("a")
-	requireReason(t, err, ErrMalformed, "is not valid deflate")
+	requireReason(t, failure(paramsOf(t, coded(formType, "deflate", raw.String()), Options{}).String("a")), ErrMalformed, "is not valid deflate")
 
 	r := coded(formType, "gzip", "")
 	r.ContentLength = -1
@@ -100,8 +98,7 @@ func TestBothSizesAreBounded(t *testing.T) {
 		for _, length := range []int64{-1, int64(len(body))} {
 			r := coded("text/plain", "gzip", body)
 			r.ContentLength = length
-			_, err := paramsOf(t, r, o).Body()
-			requireReason(t, err, ErrTooLarge, text)
+			requireReason(t, failure(paramsOf(t, r, o).Body()), ErrTooLarge, text)
 
 			r = coded("text/plain", "gzip", body)
 			r.ContentLength = length
@@ -120,8 +117,7 @@ func TestInterruptedCodedBody(t *testing.T) {
 	r := coded(formType, "gzip", "")
 	r.ContentLength = -1
 	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(body[:20]), iotest.ErrReader(io.ErrUnexpectedEOF)))
-	_, err := paramsOf(t, r, Options{}).String("a")
-	requireReason(t, err, ErrInterrupted, "ended before it was complete")
+	requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrInterrupted, "ended before it was complete")
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	source := strings.NewReader(body)
@@ -131,8 +127,7 @@ func TestInterruptedCodedBody(t *testing.T) {
 		}
 		return source.Read(p[:min(len(p), 5)])
 	}))
-	_, err = readBody(ctx, r, "gzip", testOptions())
-	require.ErrorIs(t, err, ErrInterrupted)
+	require.ErrorIs(t, failure(readBody(ctx, r, "gzip", testOptions())), ErrInterrupted)
 }
 
 func TestDecoderOfAnApplication(t *testing.T) {
@@ -155,16 +150,12 @@ func TestStream(t *testing.T) {
 		p := paramsOf(t, r, Options{MaxBody: 1})
 		s := value(p.Stream())
 		require.Equal(t, "hello", string(value(io.ReadAll(s))))
-		_, err := p.Stream()
-		require.ErrorIs(t, err, ErrBodyTaken)
-		_, err = p.Body()
-		require.ErrorIs(t, err, ErrBodyTaken)
-		_, err = io.ReadAll(r.Body)
-		require.ErrorIs(t, err, ErrBodyTaken, "others learn of it")
+		require.ErrorIs(t, failure(p.Stream()), ErrBodyTaken)
+		require.ErrorIs(t, failure(p.Body()), ErrBodyTaken)
+		require.ErrorIs(t, failure(io.ReadAll(r.Body)), ErrBodyTaken, "others learn of it")
 	}
 	p := paramsOf(t, post("/", "text/plain", "hello"), Options{})
-	_, err := p.Body()
-	require.NoError(t, err)
+	require.NoError(t, failure(p.Body()))
 	for range 2 {
 		s := value(p.Stream())
 		require.Equal(t, "hello", string(value(io.ReadAll(s))), "what is held can be streamed")
@@ -174,11 +165,10 @@ func TestStream(t *testing.T) {
 
 	r := post("/", "text/plain", strings.Repeat("x", 200))
 	body := watch(r)
-	_, err = paramsOf(t, r, Options{MaxStream: 100}).Stream()
+	_, err := paramsOf(t, r, Options{MaxStream: 100}).Stream()
 	require.ErrorIs(t, err, ErrTooLarge)
 	require.Zero(t, body.reads, "refused for its declared length")
-	_, err = (&Params{err: errNoParams}).Stream()
-	require.ErrorIs(t, err, errNoParams)
+	require.ErrorIs(t, failure((&Params{err: errNoParams}).Stream()), errNoParams)
 }
 
 func TestStreamOfASharedBody(t *testing.T) {
@@ -187,15 +177,12 @@ func TestStreamOfASharedBody(t *testing.T) {
 	copied := r.WithContext(t.Context())
 	s := value(paramsOf(t, r, Options{}).Stream())
 	require.Equal(t, "hello", string(value(io.ReadAll(s))))
-	_, err := io.ReadAll(copied.Body)
-	require.ErrorIs(t, err, ErrBodyTaken)
+	require.ErrorIs(t, failure(io.ReadAll(copied.Body)), ErrBodyTaken)
 
 	r = post("/", "text/plain", "hello")
 	Share(r, nil)
-	_, err = r.Body.Read(make([]byte, 2))
-	require.NoError(t, err)
-	_, err = paramsOf(t, r, Options{}).Stream()
-	require.ErrorIs(t, err, ErrBodyTaken)
+	require.NoError(t, failure(r.Body.Read(make([]byte, 2))))
+	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).Stream()), ErrBodyTaken)
 
 	r = postForm("/", "a=1")
 	Share(r, nil)

@@ -23,8 +23,7 @@ func TestValidDocuments(t *testing.T) {
 		`{"":1}`, `[[],[[]],{}]`, `"\uFFFD"`, `"\\u0000"`,
 	} {
 		require.True(t, json.Valid([]byte(doc)), doc)
-		_, err := JSON[any](newContext(t, postJSON(doc), Options{}))
-		require.NoError(t, err, doc)
+		require.NoError(t, failure(JSON[any](newContext(t, postJSON(doc), Options{}))), doc)
 	}
 }
 
@@ -78,19 +77,15 @@ func TestFaultyDocuments(t *testing.T) {
 		`{"a":1,"\u0061":2}`:    `json parameter "a" is given twice`,
 		`[{"b":{"x":1,"x":1}}]`: `json parameter "0.b.x" is given twice`,
 	} {
-		_, err := JSON[any](newContext(t, postJSON(doc), Options{}))
-		requireReason(t, err, ErrMalformed, text)
-		_, err = paramsOf(t, postJSON(doc), Options{}).String("q")
-		require.ErrorIs(t, err, ErrMalformed)
+		requireReason(t, failure(JSON[any](newContext(t, postJSON(doc), Options{}))), ErrMalformed, text)
+		require.ErrorIs(t, failure(paramsOf(t, postJSON(doc), Options{}).String("q")), ErrMalformed)
 	}
 }
 
 func TestMembersBeforeAMistakeAreRefused(t *testing.T) {
 	for _, doc := range []string{`{"q":"a"} x`, `{"q":"a"}{}`, `{"q":"a","b":1,"b":2}`, `{"q":"a","b":}`, `{"q":"a","b":"\ud800"}`, `{"q":"a"`} {
-		_, err := paramsOf(t, postJSON(doc), Options{}).String("q")
-		require.ErrorIs(t, err, ErrMalformed, doc)
-		_, err = paramsOf(t, postJSON(doc), Options{}).JSON().StringOr("q", "")
-		require.ErrorIs(t, err, ErrMalformed, doc)
+		require.ErrorIs(t, failure(paramsOf(t, postJSON(doc), Options{}).String("q")), ErrMalformed, doc)
+		require.ErrorIs(t, failure(paramsOf(t, postJSON(doc), Options{}).JSON().StringOr("q", "")), ErrMalformed, doc)
 	}
 }
 

@@ -65,8 +65,7 @@ func TestDecodeReportsTheField(t *testing.T) {
 		require.NotContains(t, e.Error(), "params.order", "no Go type in what the client reads")
 		require.NotContains(t, e.Error(), "internal words")
 	}
-	_, err := JSON[order](newContext(t, postJSON(`{"picky":1}`), Options{}))
-	require.ErrorIs(t, err, errPicky)
+	require.ErrorIs(t, failure(JSON[order](newContext(t, postJSON(`{"picky":1}`), Options{}))), errPicky)
 }
 
 func TestDecodeEmptyBody(t *testing.T) {
@@ -76,15 +75,13 @@ func TestDecodeEmptyBody(t *testing.T) {
 		status, _ := e.Problem()
 		require.Equal(t, 400, status)
 	}
-	_, err := JSON[any](newContext(t, getRequest(""), Options{}))
-	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorIs(t, failure(JSON[any](newContext(t, getRequest(""), Options{}))), ErrMissing)
 }
 
 func TestUnknownFields(t *testing.T) {
 	doc := `{"user":"ada","admin":true}`
-	_, err := JSON[order](newContext(t, postJSON(doc), Options{}))
-	require.NoError(t, err)
-	_, err = JSON[order](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
+	require.NoError(t, failure(JSON[order](newContext(t, postJSON(doc), Options{}))))
+	_, err := JSON[order](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
 	e := requireReason(t, err, ErrMalformed, `json parameter "admin" is unknown`)
 	require.Equal(t, "admin", e.Name)
 	require.Equal(t, "ada", value(JSON[order](newContext(t, postJSON(`{"user":"ada"}`), Options{DisallowUnknownFields: true}))).User)

@@ -165,8 +165,7 @@ func TestDuplicateNames(t *testing.T) {
 		`{"str":{"n":"1","n":"1"}}`:         `"str.n" is given twice`,
 		`{"s":"a","unknown":{"q":1,"q":2}}`: `"unknown.q" is given twice`,
 	} {
-		_, err := JSON[everything](newContext(t, postJSON(doc), Options{}))
-		requireReason(t, err, ErrMalformed, text)
+		requireReason(t, failure(JSON[everything](newContext(t, postJSON(doc), Options{}))), ErrMalformed, text)
 	}
 }
 
@@ -185,8 +184,7 @@ func TestSyntaxErrorsInsideOfValues(t *testing.T) {
 		`{"f":1.}`, `{"f":-}`, `{"i":"x}`, `{"unknown":[}`, `{"n":{"i":1}`, `{"n":{,}}`, `{"addr":"1`, `{"raw":{]}`, `[`, `{"s":"\x"}`, `{"i" 1}`, `{i:1}`,
 	} {
 		require.False(t, stdjson.Valid([]byte(doc)), doc)
-		_, err := JSON[everything](newContext(t, postJSON(doc), Options{}))
-		require.ErrorIs(t, err, ErrMalformed, doc)
+		require.ErrorIs(t, failure(JSON[everything](newContext(t, postJSON(doc), Options{}))), ErrMalformed, doc)
 	}
 }
 
@@ -346,8 +344,7 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 		}
 		Q int `query:"q"`
 	}
-	_, err = Bind[twoGroups](newContext(t, postJSON(`{"N":"7"}`), Options{}))
-	require.ErrorContains(t, err, `the json parameter "N" has a field already`)
+	require.ErrorContains(t, failure(Bind[twoGroups](newContext(t, postJSON(`{"N":"7"}`), Options{}))), `the json parameter "N" has a field already`)
 	type options struct {
 		N int `json:",string"`
 		Q int `query:"q"`

@@ -16,8 +16,7 @@ import (
 
 func TestFilesOfOneName(t *testing.T) {
 	p := paramsOf(t, form(t, "f/a", "1", "f/b", "2"), Options{})
-	_, err := p.File("f")
-	requireReason(t, err, ErrMalformed, `form parameter "f" is given 2 times`)
+	requireReason(t, failure(p.File("f")), ErrMalformed, `form parameter "f" is given 2 times`)
 	files := value(p.Files("f"))
 	require.Len(t, files, 2)
 	require.Equal(t, "2", contentOfFile(t, files[1]))
@@ -66,8 +65,7 @@ func TestFilesEndWithTheRequest(t *testing.T) {
 			end()
 		})
 		require.Empty(t, entries(t, dir), name)
-		_, err := kept[0].content.(*os.File).Stat()
-		require.ErrorIs(t, err, os.ErrClosed)
+		require.ErrorIs(t, failure(kept[0].content.(*os.File).Stat()), os.ErrClosed)
 	}
 }
 
@@ -76,8 +74,7 @@ func TestFilesOfAFormThatFails(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{TempDir: dir, MaxFile: 3 * fileBuffer}
 	p := paramsOf(t, form(t, "a/a", large, "b/b", large+large), o)
-	_, err := p.File("a")
-	e := requireReason(t, err, ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)
+	e := requireReason(t, failure(p.File("a")), ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)
 	status, _ := e.Problem()
 	require.Equal(t, 413, status)
 	require.Empty(t, entries(t, dir))
@@ -85,10 +82,9 @@ func TestFilesOfAFormThatFails(t *testing.T) {
 	r := form(t, "a/a", large, "b/b", large)
 	r.Body = io.NopCloser(iotest.TimeoutReader(iotest.OneByteReader(r.Body)))
 	r.ContentLength = -1
-	_, err = paramsOf(t, r, o).File("a")
-	require.ErrorIs(t, err, ErrInterrupted)
+	require.ErrorIs(t, failure(paramsOf(t, r, o).File("a")), ErrInterrupted)
 
-	_, err = paramsOf(t, form(t, "a/a", large), Options{TempDir: dir + "/none"}).File("a")
+	_, err := paramsOf(t, form(t, "a/a", large), Options{TempDir: dir + "/none"}).File("a")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.False(t, errors.As(err, &e), "not the client's fault")
 }
@@ -96,8 +92,7 @@ func TestFilesOfAFormThatFails(t *testing.T) {
 // A page sends an empty part where no file was chosen.
 func TestNoFileChosen(t *testing.T) {
 	r := rawForm("--b", `Content-Disposition: form-data; name="f"; filename=""`, "Content-Type: application/octet-stream", "", "", "--b--")
-	_, err := paramsOf(t, r, Options{}).File("f")
-	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).File("f")), ErrMissing)
 }
 
 func TestSavedPartsEndWithTheRequest(t *testing.T) {
@@ -111,8 +106,7 @@ func TestSavedPartsEndWithTheRequest(t *testing.T) {
 		panic("handler")
 	}))
 	require.Empty(t, entries(t, dir))
-	_, err := saved.content.(*os.File).Stat()
-	require.ErrorIs(t, err, os.ErrClosed)
+	require.ErrorIs(t, failure(saved.content.(*os.File).Stat()), os.ErrClosed)
 }
 
 func TestBindOfFiles(t *testing.T) {
@@ -132,8 +126,7 @@ func TestBindOfFiles(t *testing.T) {
 	var list Errors
 	require.ErrorAs(t, err, &list)
 	require.Len(t, list, 3)
-	_, err = Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))
-	requireReason(t, err, ErrMissing, `form parameter "cover" is missing`)
+	requireReason(t, failure(Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))), ErrMissing, `form parameter "cover" is missing`)
 }
 
 func TestUnknownFiles(t *testing.T) {
@@ -141,9 +134,8 @@ func TestUnknownFiles(t *testing.T) {
 		Photo *File `form:"photo"`
 	}
 	strict := Options{DisallowUnknownFields: true}
-	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1"), strict))
-	require.NoError(t, err)
-	_, err = Bind[upload](newContext(t, form(t, "photo/p", "1", "video/v", "2"), strict))
+	require.NoError(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1"), strict))))
+	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1", "video/v", "2"), strict))
 	requireReason(t, err, ErrMalformed, `form parameter "video" is unknown`)
 	_, err = Bind[struct {
 		Title string `form:"title"`

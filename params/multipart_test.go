@@ -31,8 +31,7 @@ func form(t testing.TB, parts ...string) *http.Request {
 			part, err = w.CreateFormField(name)
 		}
 		require.NoError(t, err)
-		_, err = io.WriteString(part, parts[i+1])
-		require.NoError(t, err)
+		require.NoError(t, failure(io.WriteString(part, parts[i+1])))
 	}
 	require.NoError(t, w.Close())
 	return post("/", w.FormDataContentType(), b.String())
@@ -55,12 +54,10 @@ func TestFormThatIsCutOff(t *testing.T) {
 	const whole = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\n2\r\n--b--"
 	for _, end := range []string{"", "\r\n", "\r\nepilogue"} {
-		_, err := paramsOf(t, rawForm(whole+end), Options{}).File("f")
-		require.NoError(t, err, end)
+		require.NoError(t, failure(paramsOf(t, rawForm(whole+end), Options{}).File("f")), end)
 	}
 	for n := 1; n < len(whole); n++ {
-		_, err := paramsOf(t, rawForm(whole[:n]), Options{}).Form().String("a")
-		e := requireReason(t, err, ErrMalformed, "")
+		e := requireReason(t, failure(paramsOf(t, rawForm(whole[:n]), Options{}).Form().String("a")), ErrMalformed, "")
 		require.Contains(t, []string{"is a multipart form that ends too early", "is not a valid multipart form",
 			"has a part without a name"}, e.Detail, whole[:n])
 	}
@@ -92,16 +89,12 @@ func TestMultipartForm(t *testing.T) {
 	require.Equal(t, large, contentOfFile(t, video))
 	require.Equal(t, large, contentOfFile(t, video), "again")
 	tail := make([]byte, 3)
-	_, err := video.Open().ReadAt(tail, video.Size-3)
-	require.NoError(t, err)
+	require.NoError(t, failure(video.Open().ReadAt(tail, video.Size-3)))
 	require.Equal(t, "xxx", string(tail))
 
-	_, err = p.File("title")
-	requireReason(t, err, ErrMissing, `form parameter "title" is missing`)
-	_, err = p.Body()
-	require.ErrorIs(t, err, ErrBodyTaken)
-	_, err = p.Stream()
-	require.ErrorIs(t, err, ErrBodyTaken)
+	requireReason(t, failure(p.File("title")), ErrMissing, `form parameter "title" is missing`)
+	require.ErrorIs(t, failure(p.Body()), ErrBodyTaken)
+	require.ErrorIs(t, failure(p.Stream()), ErrBodyTaken)
 	require.Error(t, r.ParseMultipartForm(1<<20), "it isn't taken for an empty form")
 }
 
@@ -121,15 +114,13 @@ func TestBudgetOfAForm(t *testing.T) {
 			o.MaxStream = 1 << 20
 		}
 		p := paramsOf(t, r, o)
-		_, err := p.String("a")
-		e := requireReason(t, err, ErrTooLarge, text)
+		e := requireReason(t, failure(p.String("a")), ErrTooLarge, text)
 		status, _ := e.Problem()
 		require.Equal(t, 413, status)
 	}
 	p := paramsOf(t, form(t, "a", strings.Repeat("x", 15), "b", strings.Repeat("x", 15), "f/f", strings.Repeat("x", 20)),
 		Options{MaxParts: 3, MaxParams: 2, MaxFile: 20, MaxBody: 30, MaxStream: 800})
-	_, err := p.String("a")
-	require.NoError(t, err)
+	require.NoError(t, failure(p.String("a")))
 	f := value(p.File("f"))
 	require.EqualValues(t, 20, f.Size, "it went to disk, since the memory is used up")
 }
@@ -151,8 +142,7 @@ func TestFaultyForms(t *testing.T) {
 		`form parameter "a" has a file name that is not valid`: rawForm("--b", head+"; filename=\"\xff\"", "", "x", "--b--"),
 		`form parameter "a" has a malformed Content-Type`:      rawForm("--b", head, "Content-Type: ;", "", "x", "--b--"),
 	} {
-		_, err := paramsOf(t, r, Options{}).String("a")
-		e := requireReason(t, err, ErrMalformed, strings.TrimSpace(text))
+		e := requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrMalformed, strings.TrimSpace(text))
 		status, _ := e.Problem()
 		require.Equal(t, 400, status)
 	}
@@ -161,8 +151,7 @@ func TestFaultyForms(t *testing.T) {
 		`"a" has a content transfer encoding`:         rawForm("--b", head, "Content-Transfer-Encoding: base64", "", "eA==", "--b--"),
 		`"a" has a content transfer encoding, which `: rawForm("--b", head, "Content-Transfer-Encoding: quoted-printable", "", "=41", "--b--"),
 	} {
-		_, err := paramsOf(t, r, Options{}).String("a")
-		e := requireReason(t, err, ErrUnsupported, text)
+		e := requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrUnsupported, text)
 		status, _ := e.Problem()
 		require.Equal(t, 415, status)
 	}
@@ -190,8 +179,7 @@ func TestPartsOneByOne(t *testing.T) {
 		for part, err := range p.Parts() {
 			require.NoError(t, err)
 			if before != nil {
-				_, err := before.Read(make([]byte, 1))
-				require.Error(t, err, "the part before is over")
+				require.Error(t, failure(before.Read(make([]byte, 1))), "the part before is over")
 			}
 			before = part
 			switch part.Name {
@@ -238,13 +226,11 @@ func TestPartsOfOtherBodies(t *testing.T) {
 	n, err := count(postForm("/", "a=1"))
 	require.Equal(t, 1, n)
 	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = count(httptest.NewRequest("POST", "/", nil))
-	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorIs(t, failure(count(httptest.NewRequest("POST", "/", nil))), ErrUnsupported)
 	r := form(t)
 	r.Body = http.NoBody
 	require.Zero(t, value(count(r)))
-	_, err = paramsOf(t, postJSON("{}"), Options{}).File("f")
-	e := requireReason(t, err, ErrUnsupported, "accepted is multipart/form-data")
+	e := requireReason(t, failure(paramsOf(t, postJSON("{}"), Options{}).File("f")), ErrUnsupported, "accepted is multipart/form-data")
 	require.Equal(t, []string{multipartType}, e.accepted)
 }
 
@@ -272,10 +258,8 @@ func TestParseMultipartFormBefore(t *testing.T) {
 	require.Len(t, contentOfFile(t, value(p.File("g"))), 100_000)
 
 	r = form(t, "a", "1")
-	_, err := r.MultipartReader()
-	require.NoError(t, err)
-	_, err = paramsOf(t, r, Options{}).String("a")
-	require.ErrorIs(t, err, ErrBodyTaken)
+	require.NoError(t, failure(r.MultipartReader()))
+	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).String("a")), ErrBodyTaken)
 }
 
 // A body is read to its end: the connection can be used again, and one that is cut off
@@ -290,12 +274,10 @@ func TestFormIsReadToItsEnd(t *testing.T) {
 
 	r = rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", "")
 	r.Body = io.NopCloser(io.MultiReader(r.Body, iotest.ErrReader(io.ErrUnexpectedEOF)))
-	_, err = paramsOf(t, r, Options{}).String("a")
-	require.ErrorIs(t, err, ErrInterrupted)
+	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).String("a")), ErrInterrupted)
 	r = rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", epilogue)
 	r.ContentLength = -1
-	_, err = paramsOf(t, r, Options{MaxStream: 9000}).String("a")
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, failure(paramsOf(t, r, Options{MaxStream: 9000}).String("a")), ErrTooLarge)
 }
 
 // withoutEmpty returns the texts that are not empty.

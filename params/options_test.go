@@ -124,6 +124,5 @@ func TestOfTakesTheRoutersRequest(t *testing.T) {
 	require.Equal(t, 7, value(p.Int("id")))
 	require.Equal(t, 2, p.budgets.forRequest(c.Request()).MaxParams)
 
-	_, err = Of(getRequest(""))
-	require.ErrorIs(t, err, reqctx.ErrNoRequest)
+	require.ErrorIs(t, failure(Of(getRequest(""))), reqctx.ErrNoRequest)
 }

@@ -52,8 +52,7 @@ func TestFaultyForm(t *testing.T) {
 		"\xff=%zz":  "the request body has a parameter whose name is not valid UTF-8",
 		"a=1&b=%2X": `"b"`,
 	} {
-		_, err := paramsOf(t, postForm("/", form), Options{}).String("wanted")
-		requireReason(t, err, ErrMalformed, text)
+		requireReason(t, failure(paramsOf(t, postForm("/", form), Options{}).String("wanted")), ErrMalformed, text)
 	}
 }
 

@@ -30,24 +30,19 @@ func TestMalformedText(t *testing.T) {
 		"i": "must be a whole number", "f": "must be a whole number", "e": "must be a whole number",
 		"big": "is out of range",
 	} {
-		_, err := p.Int(name)
-		e := requireReason(t, err, ErrMalformed, `query parameter "`+name+`" `+text)
+		e := requireReason(t, failure(p.Int(name)), ErrMalformed, `query parameter "`+name+`" `+text)
 		require.Equal(t, SourceQuery, e.Source)
 		got, err := p.IntOr(name, 7)
 		require.ErrorIs(t, err, ErrMalformed, "a default stands in for nothing but a missing value")
 		require.Zero(t, got)
-		_, err = p.Int64(name)
-		requireReason(t, err, ErrMalformed, text)
-		_, err = p.Int64Or(name, 7)
-		requireReason(t, err, ErrMalformed, text)
+		requireReason(t, failure(p.Int64(name)), ErrMalformed, text)
+		requireReason(t, failure(p.Int64Or(name, 7)), ErrMalformed, text)
 	}
 	for _, name := range []string{"b", "e"} {
-		_, err := p.BoolOr(name, true)
-		requireReason(t, err, ErrMalformed, "must be true or false")
+		requireReason(t, failure(p.BoolOr(name, true)), ErrMalformed, "must be true or false")
 	}
 	for _, name := range []string{"t", "d", "c", "e"} {
-		_, err := p.TimeOr(name, time.Now())
-		requireReason(t, err, ErrMalformed, "must be an RFC 3339 time")
+		requireReason(t, failure(p.TimeOr(name, time.Now())), ErrMalformed, "must be an RFC 3339 time")
 	}
 }
 
@@ -78,8 +73,7 @@ func TestRepeatedNameHasNoSingleValue(t *testing.T) {
 		"query": paramsOf(t, getRequest("a=1&a=2"), Options{}),
 		"form":  paramsOf(t, postForm("/", "a=1&a=2"), Options{}),
 	} {
-		_, err := p.StringOr("a", "def")
-		requireReason(t, err, ErrMalformed, name+` parameter "a" is given 2 times`)
+		requireReason(t, failure(p.StringOr("a", "def")), ErrMalformed, name+` parameter "a" is given 2 times`)
 		require.Equal(t, []string{"1", "2"}, value(p.Strings("a")))
 	}
 }
@@ -126,15 +120,13 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 
 func TestJSONStringsAreBounded(t *testing.T) {
 	doc := `{"n":["a"` + strings.Repeat(`,"a"`, 10) + `]}`
-	_, err := paramsOf(t, postJSON(doc), Options{MaxElements: 11}).Strings("n")
-	requireReason(t, err, ErrTooLarge, "has more than 11 elements")
+	requireReason(t, failure(paramsOf(t, postJSON(doc), Options{MaxElements: 11}).Strings("n")), ErrTooLarge, "has more than 11 elements")
 	require.Len(t, value(paramsOf(t, postJSON(doc), Options{MaxElements: 12}).Strings("n")), 11)
 }
 
 func TestMembersOfWhatIsNoObject(t *testing.T) {
 	for doc, is := range map[string]string{`[1]`: "an array", `"q"`: "a string", `null`: "null", `1`: "a number"} {
-		_, err := paramsOf(t, postJSON(doc), Options{}).String("q")
-		requireReason(t, err, ErrMalformed, "the request body must be an object, not "+is)
+		requireReason(t, failure(paramsOf(t, postJSON(doc), Options{}).String("q")), ErrMalformed, "the request body must be an object, not "+is)
 	}
 }
 
