@@ -1,10 +1,9 @@
 package params
 
 import (
-	"encoding/json"
+	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -30,63 +29,6 @@ type profile struct {
 	Note    string   `json:"note"`
 }
 
-func benchRegistry(b *testing.B) *reqctx.Registry {
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	Provide(reg, Options{})
-	return reg
-}
-
-// BenchmarkUntouched is a request whose params aren't used.
-func BenchmarkUntouched(b *testing.B) {
-	r := getRequest(benchQuery)
-	for name, reg := range map[string]*reqctx.Registry{"without": reqctx.NewRegistry(reqctx.Options{}), "with": benchRegistry(b)} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				h := reqctx.New(r.Context(), reg)
-				c := &h.Context
-				c.SetRequest(r)
-				_ = h.Finish()
-			}
-		})
-	}
-}
-
-// BenchmarkQuery reads five values of different types.
-func BenchmarkQuery(b *testing.B) {
-	r := getRequest(benchQuery)
-	b.Run("params", func(b *testing.B) {
-		reg := benchRegistry(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			h := reqctx.New(r.Context(), reg)
-			c := &h.Context
-			c.SetRequest(r)
-			p, _ := From(c)
-			q, err1 := p.String("q")
-			page, err2 := p.Int("page")
-			size, err3 := p.Int("size")
-			sort, err4 := p.StringOr("sort", "id")
-			exact, err5 := p.Bool("exact")
-			if err1 != nil || err2 != nil || err3 != nil || err4 != nil || err5 != nil ||
-				q != "lazy params" || page != 2 || size != 50 || sort != "name" || !exact {
-				b.Fatal("wrong values")
-			}
-			_ = h.Finish()
-		}
-	})
-	b.Run("neturl", func(b *testing.B) { // untyped, unchecked
-		b.ReportAllocs()
-		for b.Loop() {
-			v, err := url.ParseQuery(r.URL.RawQuery)
-			if err != nil || v.Get("q") != "lazy params" || v.Get("page") != "2" || v.Get("size") != "50" ||
-				v.Get("sort") != "name" || v.Get("exact") != "true" {
-				b.Fatal("wrong values")
-			}
-		}
-	})
-}
-
 type searchQuery struct {
 	Q     string `query:"q"`
 	Page  int    `query:"page"`
@@ -95,85 +37,47 @@ type searchQuery struct {
 	Exact bool   `query:"exact"`
 }
 
-// BenchmarkBindQuery binds five fields.
-func BenchmarkBindQuery(b *testing.B) {
-	r := getRequest(benchQuery)
-	reg := benchRegistry(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		h := reqctx.New(r.Context(), reg)
-		c := &h.Context
-		c.SetRequest(r)
-		v, err := Bind[searchQuery](c)
-		if err != nil || v != (searchQuery{"lazy params", 2, 50, "name", true}) {
-			b.Fatal(v, err)
-		}
-		_ = h.Finish()
-	}
-}
-
-// BenchmarkJSON decodes ten fields from a body.
-func BenchmarkJSON(b *testing.B) {
-	r := postJSON("")
-	r.ContentLength = int64(len(benchJSON))
-	b.Run("params", func(b *testing.B) {
-		reg := benchRegistry(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Body = io.NopCloser(strings.NewReader(benchJSON))
-			h := reqctx.New(r.Context(), reg)
-			c := &h.Context
-			c.SetRequest(r)
-			v, err := JSON[profile](c)
-			if err != nil || v.Visits != 42 {
-				b.Fatal(v, err)
+// Benchmark reads five values of a query, and binds them and a JSON body of ten.
+func Benchmark(b *testing.B) {
+	doc := postJSON("")
+	doc.ContentLength = int64(len(benchJSON))
+	for name, tt := range map[string]struct {
+		r    *http.Request
+		read func(ctx context.Context) error
+	}{
+		"Query": {getRequest(benchQuery), func(ctx context.Context) error {
+			p, err := From(ctx)
+			_, err1 := p.String("q")
+			_, err2 := p.Int("page")
+			_, err3 := p.Int("size")
+			_, err4 := p.StringOr("sort", "id")
+			_, err5 := p.Bool("exact")
+			for _, e := range []error{err1, err2, err3, err4, err5} {
+				if e != nil {
+					return e
+				}
 			}
-			_ = h.Finish()
-		}
-	})
-	b.Run("bind", func(b *testing.B) {
-		reg := benchRegistry(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Body = io.NopCloser(strings.NewReader(benchJSON))
-			h := reqctx.New(r.Context(), reg)
-			c := &h.Context
-			c.SetRequest(r)
-			v, err := Bind[profile](c)
-			if err != nil || v.Visits != 42 {
-				b.Fatal(v, err)
+			return err
+		}},
+		"BindQuery": {getRequest(benchQuery), func(ctx context.Context) error { return failure(Bind[searchQuery](ctx)) }},
+		"JSON":      {doc, func(ctx context.Context) error { return failure(JSON[profile](ctx)) }},
+		"BindJSON":  {doc, func(ctx context.Context) error { return failure(Bind[profile](ctx)) }},
+	} {
+		b.Run(name, func(b *testing.B) {
+			reg := reqctx.NewRegistry(reqctx.Options{})
+			Provide(reg, Options{})
+			b.ReportAllocs()
+			for b.Loop() {
+				if tt.r == doc {
+					doc.Body = io.NopCloser(strings.NewReader(benchJSON))
+				}
+				h := reqctx.New(tt.r.Context(), reg)
+				h.SetRequest(tt.r)
+				if err := tt.read(&h.Context); err != nil {
+					b.Fatal(err)
+				}
+				_ = h.Finish()
 			}
-			_ = h.Finish()
-		}
-	})
-	b.Run("encoding", func(b *testing.B) { // accepts duplicates, bad UTF-8 and any size
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Body = io.NopCloser(strings.NewReader(benchJSON))
-			var v profile
-			if err := decodeAll(r, &v); err != nil || v.Visits != 42 {
-				b.Fatal(v, err)
-			}
-		}
-	})
-}
-
-func decodeAll(r *http.Request, v any) error {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
-}
-
-// BenchmarkMembers is what an accessor of a JSON body needs.
-func BenchmarkMembers(b *testing.B) {
-	data, o := []byte(benchJSON), testOptions()
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := membersOf(data, o); err != nil {
-			b.Fatal(err)
-		}
+		})
 	}
 }

@@ -18,11 +18,9 @@ func testOptions() *Options {
 
 func TestValidDocuments(t *testing.T) {
 	for _, doc := range []string{
-		`{}`, `[]`, `null`, `true`, `false`, `0`, `-0`, `-1.5e+10`, `1E5`, `0.5e-7`, `""`, `"\"\\\/\b\f\n\r\t\u00e9"`,
-		"\t{ \"a\" : [ 1 , { \"a\" : null } , [ ] ] ,\r\n \"b\" : \"é😀\" } ", `"\ud83d\ude00"`, `{"a":{"a":{"a":1}}}`,
-		`{"":1}`, `[[],[[]],{}]`, `"\uFFFD"`, `"\\u0000"`,
+		`[]`, `null`, `-1.5e+10`, `"\"\\\/\b\f\n\r\t\u00e9"`, "\t{ \"a\" : [ 1 , { \"a\" : null } , [ ] ] ,\r\n \"b\" : \"é😀\" } ", `"\ud83d\ude00"`,
+		`{"a":{"a":{"a":1}}}`, `{"":1}`, `"\uFFFD"`, `"\\u0000"`,
 	} {
-		require.True(t, json.Valid([]byte(doc)), doc)
 		require.NoError(t, failure(JSON[any](newContext(t, postJSON(doc), Options{}))), doc)
 	}
 }
@@ -30,50 +28,24 @@ func TestValidDocuments(t *testing.T) {
 func TestFaultyDocuments(t *testing.T) {
 	for doc, text := range map[string]string{
 		`{"a":1} x`:             "invalid character 'x' after top-level value, at byte 8",
-		` {}  {}`:               "after top-level value, at byte 5",
 		`{}{}`:                  "after top-level value, at byte 2",
-		`1 2`:                   "after top-level value",
 		`01`:                    "after top-level value",
 		`{"a":1`:                "is JSON that ends too early, at byte 6",
-		`{"a`:                   "ends too early",
-		`{"a"`:                  "ends too early",
-		`{`:                     "ends too early",
 		`[1,`:                   "ends too early",
 		`"a\`:                   "ends too early",
-		`-`:                     "ends too early",
-		`tru`:                   "ends too early",
 		`{"a":1,}`:              "is not valid JSON, invalid character '}' at start of string (expecting '\"'), at byte 7",
-		`[1,]`:                  "invalid character ']'",
 		`[1 2]`:                 "invalid character '2'",
-		`{a:1}`:                 "invalid character 'a' at start of string (expecting '\"'), at byte 1",
-		`{"a" 1}`:               "invalid character '1'",
 		`{"a":}`:                "invalid character '}'",
-		`'a'`:                   `invalid character '\''`,
-		`nul!`:                  "invalid character '!'",
-		`1.`:                    "ends too early",
-		`1.e5`:                  "invalid character 'e'",
-		`.5`:                    "invalid character '.'",
-		`+1`:                    "invalid character '+'",
-		`1e`:                    "ends too early",
 		`NaN`:                   "invalid character 'N'",
-		"\"a\nb\"":              `invalid character '\n'`,
 		"\"a\x00b\"":            `invalid character '\x00'`,
-		"\x00":                  `invalid character '\x00'`,
 		"\ufeff{}":              `invalid character '\ufeff'`,
-		"é":                     "invalid character 'é'",
-		`"\x41"`:                "invalid escape sequence",
-		`"\u12g4"`:              "invalid escape sequence",
-		`"\u12"`:                "invalid escape sequence",
 		`"a\u0000b"`:            "has a NUL character",
 		`{"\u0000":1}`:          "has a NUL character",
 		`"\\\u0000"`:            "has a NUL character",
 		`"\ud800"`:              "invalid surrogate pair",
-		`"\udc00"`:              "invalid surrogate pair",
 		`"\ud800\u0041"`:        "invalid surrogate pair",
-		`"\ud800x"`:             "invalid surrogate pair",
 		"\"\xff\"":              "invalid UTF-8",
 		"{\"\xc3\x28\":1}":      "invalid UTF-8",
-		`{"a":1,"a":2}`:         `json parameter "a" is given twice`,
 		`{"a":1,"\u0061":2}`:    `json parameter "a" is given twice`,
 		`[{"b":{"x":1,"x":1}}]`: `json parameter "0.b.x" is given twice`,
 	} {
@@ -97,9 +69,7 @@ func TestDepthIsBounded(t *testing.T) {
 		err := checkJSON([]byte(doc(9)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
 		require.NoError(t, err)
 		err = checkJSON([]byte(doc(10)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
-		e := requireReason(t, err, ErrTooLarge, "is nested more than 10 deep")
-		status, _ := e.Problem()
-		require.Equal(t, 413, status)
+		require.Equal(t, 413, statusOf(t, requireReason(t, err, ErrTooLarge, "is nested more than 10 deep")))
 	}
 	err := checkJSON([]byte("[[],[[]],[]]"), &Options{MaxDepth: 3, MaxElements: 100})
 	require.NoError(t, err, "siblings don't add up")

@@ -114,9 +114,7 @@ func TestBudgetOfAForm(t *testing.T) {
 			o.MaxStream = 1 << 20
 		}
 		p := paramsOf(t, r, o)
-		e := requireReason(t, failure(p.String("a")), ErrTooLarge, text)
-		status, _ := e.Problem()
-		require.Equal(t, 413, status)
+		require.Equal(t, 413, statusOf(t, requireReason(t, failure(p.String("a")), ErrTooLarge, text)))
 	}
 	p := paramsOf(t, form(t, "a", strings.Repeat("x", 15), "b", strings.Repeat("x", 15), "f/f", strings.Repeat("x", 20)),
 		Options{MaxParts: 3, MaxParams: 2, MaxFile: 20, MaxBody: 30, MaxStream: 800})
@@ -142,18 +140,14 @@ func TestFaultyForms(t *testing.T) {
 		`form parameter "a" has a file name that is not valid`: rawForm("--b", head+"; filename=\"\xff\"", "", "x", "--b--"),
 		`form parameter "a" has a malformed Content-Type`:      rawForm("--b", head, "Content-Type: ;", "", "x", "--b--"),
 	} {
-		e := requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrMalformed, strings.TrimSpace(text))
-		status, _ := e.Problem()
-		require.Equal(t, 400, status)
+		requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrMalformed, strings.TrimSpace(text))
 	}
 	for text, r := range map[string]*http.Request{
 		`"a" has the charset "latin1"; send UTF-8`:    rawForm("--b", head, "Content-Type: text/plain; charset=latin1", "", "x", "--b--"),
 		`"a" has a content transfer encoding`:         rawForm("--b", head, "Content-Transfer-Encoding: base64", "", "eA==", "--b--"),
 		`"a" has a content transfer encoding, which `: rawForm("--b", head, "Content-Transfer-Encoding: quoted-printable", "", "=41", "--b--"),
 	} {
-		e := requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrUnsupported, text)
-		status, _ := e.Problem()
-		require.Equal(t, 415, status)
+		require.Equal(t, 415, statusOf(t, requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrUnsupported, text)))
 	}
 	a := value(paramsOf(t, rawForm("--b", head, "Content-Type: text/plain; charset=UTF-8", "Content-Transfer-Encoding: 8BIT", "", "é", "--b--", "epilogue"), Options{}).String("a"))
 	require.Equal(t, "é", a)
