@@ -94,8 +94,7 @@ func TestChecks(t *testing.T) {
 		{reflect.TypeFor[int](), `default:"0" min:"1"`, "-", ``, 0, ""},
 	} {
 		check := func(source string, r *http.Request) {
-			v := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: tt.typ, Tag: reflect.StructTag(source + `:"v" ` + tt.tags)}}))
-			err := paramsOf(t, r, Options{}).bind(v.Elem())
+			err := paramsOf(t, r, Options{}).bind(reflect.New(structWith(tt.typ, source+`:"v" `+tt.tags)).Elem())
 			if tt.want == "" {
 				require.NoError(t, err, "%v %s", tt.typ, tt.tags)
 				return
@@ -212,8 +211,8 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 		{reflect.TypeFor[string](), `required:"false"`, `has the tag required with "false", want true or nonempty`},
 		{reflect.TypeFor[map[string]purchase](), ``, "a map[string]params.purchase can't have required fields, defaults or checks in its elements"},
 	} {
-		v := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: tt.typ, Tag: reflect.StructTag(`json:"v" ` + tt.tags)}}))
-		require.ErrorContains(t, paramsOf(t, postJSON("{}"), Options{}).DecodeJSON(v.Interface()), tt.want)
+		v := reflect.New(structWith(tt.typ, `json:"v" `+tt.tags)).Interface()
+		requireMistake(t, paramsOf(t, postJSON("{}"), Options{}).DecodeJSON(v), tt.want)
 	}
 	const group = "a struct whose fields are those of the outer one can't"
 	for name, bind := range map[string]func(*Params) error{
@@ -233,17 +232,4 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 	}
 	type p *p // decoding it needs no end of the pointers
 	require.NoError(t, tryJSON[struct{ P p }](paramsOf(t, postJSON("{}"), Options{})))
-	for want, bind := range map[string]func(*Params) error{
-		"a list of structs can't be checked by a tag": try[struct {
-			A []address `query:"a" max:"1"`
-		}],
-		"a file can't be checked by a tag": try[struct {
-			A []*File `form:"a" max:"1"`
-		}],
-		"a params.File can't have the tag min": try[struct {
-			A *File `form:"a" min:"1"`
-		}],
-	} {
-		require.ErrorContains(t, bind(paramsOf(t, getRequest(""), Options{})), want)
-	}
 }

@@ -10,11 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// structWith returns a struct with a field V of a type that has the name "v" and options in its tag.
-func structWith(t reflect.Type, options string) reflect.Type {
-	return reflect.StructOf([]reflect.StructField{{Name: "V", Type: t, Tag: reflect.StructTag(`json:"v` + options + `"`)}})
-}
-
 // TestMistakeInATypeIsNotTheClients decodes bodies into types that package json can't decode them into.
 func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 	const onlyNumbers = "V: the tag option string is only for numbers"
@@ -29,20 +24,17 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 		{reflect.TypeFor[map[string]int](), ",omitempty,string", `{}`, onlyNumbers},
 		{reflect.TypeFor[*time.Time](), ",string", `"2026-01-02T03:04:05Z"`, onlyNumbers},
 		{reflect.TypeFor[any](), ",string", `"1"`, onlyNumbers},
-		{reflect.MapOf(reflect.TypeFor[string](), structWith(reflect.TypeFor[bool](), ",string")), "", `{"a":{"v":"true"}}`, onlyNumbers},
+		{reflect.MapOf(reflect.TypeFor[string](), structWith(reflect.TypeFor[bool](), `json:",string"`)), "", `{"a":{"v":"true"}}`, onlyNumbers},
 		{reflect.TypeFor[map[bool]int](), "", `{"true":1}`, "the name of a JSON member cannot become a bool"},
 		{reflect.TypeFor[map[struct{ N int }]int](), "", `{"1":1}`, "the name of a JSON member cannot become a struct { N int }"},
 		{reflect.TypeFor[map[[2]int]int](), "", `{"1":1}`, "the name of a JSON member cannot become a [2]int"},
 	} {
 		for _, body := range []string{`{}`, `{"v":` + test.body + `}`} {
-			v := reflect.New(structWith(test.typ, test.options)).Interface()
-			err := paramsOf(t, postJSON(body), Options{}).DecodeJSON(v)
-			require.ErrorContains(t, err, test.want)
-			var mistake *Error
-			require.NotErrorAs(t, err, &mistake)
+			v := reflect.New(structWith(test.typ, `json:"v`+test.options+`"`)).Interface()
+			requireMistake(t, paramsOf(t, postJSON(body), Options{}).DecodeJSON(v), test.want)
 		}
 	}
-	require.NoError(t, failure(rootOf(use{structWith(reflect.TypeFor[netip.Addr](), ",string"), false})), "its method decides")
+	require.NoError(t, failure(rootOf(use{structWith(reflect.TypeFor[netip.Addr](), `json:",string"`), false})), "its method decides")
 }
 
 func TestNumbersInStrings(t *testing.T) {

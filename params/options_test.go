@@ -1,11 +1,9 @@
 package params
 
 import (
+	"errors"
 	"io"
 	"math"
-	"net/http"
-	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -47,56 +45,14 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.NoError(t, Options{MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxStream: 10}}}.Err(), "the default MaxFile is more")
 }
 
-func TestRoutesInheritEveryField(t *testing.T) {
-	var base Options
-	v := reflect.ValueOf(&base).Elem()
-	for i := range v.NumField() {
-		f := v.Field(i)
-		if !f.CanSet() {
-			continue
-		}
-		switch f.Kind() {
-		case reflect.Int, reflect.Int64:
-			f.SetInt(7)
-		case reflect.String:
-			f.SetString("x")
-		case reflect.Bool:
-			f.SetBool(true)
-		case reflect.Map:
-			f.Set(reflect.MakeMap(f.Type()))
-		case reflect.Func:
-			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
-		default:
-			t.Fatalf("%s: add its kind here", v.Type().Field(i).Name)
-		}
-	}
-	got := reflect.ValueOf(Options{}.withBase(base))
-	for i := range got.NumField() {
-		require.True(t, !v.Field(i).CanSet() || !got.Field(i).IsZero(), got.Type().Field(i).Name)
-	}
-	require.Equal(t, int64(3), Options{MaxBody: 3}.withBase(base).MaxBody)
-}
-
 func TestBudgetOfARoute(t *testing.T) {
 	o := Options{MaxParams: 2, MaxDepth: 9, Routes: map[string]Options{"GET /many": {MaxParams: 4}, "GET /few": {MaxParams: 1, MaxDepth: 3}}}
-	mux := http.NewServeMux()
-	var err error
-	var p *Params
-	handler := func(_ http.ResponseWriter, r *http.Request) {
-		p = paramsOf(t, r, o)
-		_, err = p.StringOr("x", "")
-	}
-	for _, pattern := range []string{"GET /many", "GET /few", "GET /rest"} {
-		mux.HandleFunc(pattern, handler)
-	}
-	for target, fits := range map[string]bool{
-		"/many?a&b&c&d": true, "/many?a&b&c&d&e": false, "/few?a": true, "/few?a&b": false, "/rest?a&b": true, "/rest?a&b&c": false,
-	} {
-		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", target, nil))
-		if fits {
-			require.NoError(t, err, target)
-		} else {
-			require.ErrorIs(t, err, ErrTooLarge, target)
+	for pattern, limit := range map[string]int{"GET /many": 4, "GET /few": 1, "GET /rest": 2} {
+		for n := 1; n < 6; n++ {
+			r := getRequest(strings.Repeat("a&", n))
+			r.Pattern = pattern
+			_, err := paramsOf(t, r, o).StringOr("x", "")
+			require.Equal(t, n > limit, errors.Is(err, ErrTooLarge), pattern)
 		}
 	}
 	b := value(newBudgets(o))
@@ -104,12 +60,7 @@ func TestBudgetOfARoute(t *testing.T) {
 	require.Equal(t, 3, b.routes["GET /few"].MaxDepth)
 	require.Equal(t, defaults.ReadTimeout, b.routes["GET /few"].ReadTimeout)
 	require.Equal(t, defaults.MaxBody, b.rest.MaxBody)
-	require.Equal(t, time.Duration(-1), must(t, Options{ReadTimeout: -1}).rest.ReadTimeout)
-}
-
-func must(t *testing.T, o Options) *budgets {
-	b := value(newBudgets(o))
-	return b
+	require.Equal(t, time.Duration(-1), value(newBudgets(Options{ReadTimeout: -1})).rest.ReadTimeout)
 }
 
 func TestOfTakesTheRoutersRequest(t *testing.T) {
