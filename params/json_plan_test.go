@@ -2,6 +2,7 @@ package params
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -12,6 +13,17 @@ import (
 
 // TestMistakeInATypeIsNotTheClients decodes bodies into types that package json can't decode them into.
 func TestMistakeInATypeIsNotTheClients(t *testing.T) {
+	type must struct {
+		X int `json:"x" required:"true"`
+	}
+	type itself struct {
+		X int               `json:"x" default:"1"`
+		M map[string]itself `json:"m"`
+	}
+	type twice struct {
+		A int `json:"B"`
+		B int
+	}
 	const onlyNumbers = "V: the tag option string is only for numbers"
 	for _, test := range []struct {
 		typ           reflect.Type
@@ -25,6 +37,13 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 		{reflect.TypeFor[*time.Time](), ",string", `"2026-01-02T03:04:05Z"`, onlyNumbers},
 		{reflect.TypeFor[any](), ",string", `"1"`, onlyNumbers},
 		{reflect.MapOf(reflect.TypeFor[string](), structWith(reflect.TypeFor[bool](), `json:",string"`)), "", `{"a":{"v":"true"}}`, onlyNumbers},
+		{reflect.TypeFor[chan int](), "", `1`, "JSON cannot become a chan int"},
+		{reflect.TypeFor[[]fmt.Stringer](), "", `[]`, "JSON cannot become a fmt.Stringer"},
+		{structWith(reflect.TypeFor[int](), `json:"a,"`), "", `{}`, "malformed `json` tag"},
+		{reflect.TypeFor[twice](), "", `{}`, "conflict over JSON object name"},
+		{reflect.TypeFor[map[string]*must](), "", `{}`, "a map[string]*params.must can't have required fields"},
+		{reflect.TypeFor[[][2][]must](), "", `[]`, "a [2][]params.must can't have required fields"},
+		{reflect.TypeFor[itself](), "", `{}`, "a map[string]params.itself can't have"},
 		{reflect.TypeFor[map[bool]int](), "", `{"true":1}`, "the name of a JSON member cannot become a bool"},
 		{reflect.TypeFor[map[struct{ N int }]int](), "", `{"1":1}`, "the name of a JSON member cannot become a struct { N int }"},
 		{reflect.TypeFor[map[[2]int]int](), "", `{"1":1}`, "the name of a JSON member cannot become a [2]int"},
@@ -34,6 +53,8 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 			requireMistake(t, paramsOf(t, postJSON(body), Options{}).DecodeJSON(v), test.want)
 		}
 	}
+	type list []list
+	require.NoError(t, failure(rootOf(use{reflect.TypeFor[map[string]list](), false})), "it ends")
 	require.NoError(t, failure(rootOf(use{structWith(reflect.TypeFor[netip.Addr](), `json:",string"`), false})), "its method decides")
 }
 

@@ -3,8 +3,6 @@ package params
 import (
 	"bytes"
 	stdjson "encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"net/netip"
@@ -253,44 +251,6 @@ func TestEveryMistakeIsReported(t *testing.T) {
 	}, got)
 }
 
-type list []list
-
-func TestMistakesInATypeForJSON(t *testing.T) {
-	type must struct {
-		X int `json:"x" required:"true"`
-	}
-	type itself struct {
-		X int               `json:"x" default:"1"`
-		M map[string]itself `json:"m"`
-	}
-	for want, decode := range map[string]func(*Params) error{
-		"JSON cannot become a chan int":     tryJSON[struct{ A chan int }],
-		"JSON cannot become a fmt.Stringer": tryJSON[struct{ A []fmt.Stringer }],
-		"malformed `json` tag": tryJSON[struct {
-			//lint:ignore SA5008 this is the mistake
-			A int `json:"a,"`
-		}],
-		"conflict over JSON object name": tryJSON[struct {
-			A int `json:"B"`
-			B int
-		}],
-		"a map[string]*params.must can't have required fields": tryJSON[map[string]*must],
-		"a [2][]params.must can't have required fields":        tryJSON[[][2][]must],
-		"a map[string]params.itself can't have":                tryJSON[itself],
-		"a map[int]params.must can't have required fields": try[struct {
-			M map[int]must `json:"m"`
-		}],
-	} {
-		for range 2 {
-			err := decode(paramsOf(t, postJSON("{}"), Options{}))
-			require.ErrorContains(t, err, want)
-			var e *Error
-			require.False(t, errors.As(err, &e), "not the client's")
-		}
-	}
-	require.Equal(t, map[string]list{"a": {{}, {{}}}}, value(JSON[map[string]list](newContext(t, postJSON(`{"a":[[],[[]]]}`), Options{}))))
-}
-
 // Names that package json would match aren't those of the struct of a Bind.
 func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	type group struct {
@@ -310,10 +270,13 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	require.Len(t, list, 3)
 
 	type owned struct {
-		Name  string `json:"name"`
 		Owner string `params:"-"`
+		Group struct {
+			Name string `json:"name"`
+			City string `json:"city"`
+		}
 	}
-	require.Equal(t, owned{Name: "ada"}, value(Bind[owned](newContext(t, postJSON(doc), Options{}))))
+	require.Empty(t, value(Bind[owned](newContext(t, postJSON(doc), Options{}))).Owner, "although two fields are from JSON")
 
 	type twoGroups struct {
 		First, Second struct {

@@ -104,13 +104,19 @@ func compileForBind(t reflect.Type) (*root, error) {
 		return nil, err
 	case r.sources[SourceForm] != nil && r.sources[SourceJSON] != nil:
 		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
-	case len(r.sources[SourceJSON]) == t.NumField(): // package json can decode the whole struct
+	case isAllOf(t, r.sources[SourceJSON]): // package json can decode the whole struct
 		if r.plan, err = fromJSON.planFor(t); err != nil {
 			return nil, err
 		}
 	}
 	r.options, err = fromJSON.finish()
 	return r, err
+}
+
+// isAllOf reports whether a struct has no fields but these. Those of its groups don't count.
+func isAllOf(t reflect.Type, fields []field) bool {
+	isInGroup := func(f field) bool { return len(f.index) > 1 }
+	return len(fields) == t.NumField() && !slices.ContainsFunc(fields, isInGroup)
 }
 
 // A compiler compiles types for one source. It holds the plans that are being compiled, because a type may contain
