@@ -9,31 +9,28 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// Errors that have an HTTP meaning have a method Problem, which package server uses for the
-// response.
+// Some errors have a method Problem, with which package server makes the response. Their status is in parentheses.
 var (
-	// ErrInvalid means that an argument is out of range; the text names it. It becomes a 400.
+	// ErrInvalid (400) means that an argument is out of range; the text names it.
 	ErrInvalid error = &condition{"coord: invalid argument", http.StatusBadRequest}
-	// ErrStore means that the store failed. The operation may have been done, unless
-	// redisstore.ErrNotSent is wrapped, too. It becomes a 503.
+	// ErrStore (503) means that the store failed. Unless the error also wraps redisstore.ErrNotSent, the operation
+	// may have been done.
 	ErrStore error = &condition{"coord: store unavailable", http.StatusServiceUnavailable}
 
-	// ErrExists means that a token with this id was issued before and is still remembered. It
-	// becomes a 409.
+	// ErrExists (409) means that a token with this id was issued before and is still remembered.
 	ErrExists error = &condition{"coord: the token exists", http.StatusConflict}
-	// ErrUnknown means that a token was never issued or is forgotten. It becomes a 404.
+	// ErrUnknown (404) means that a token was never issued or is forgotten.
 	ErrUnknown error = &condition{"coord: unknown token", http.StatusNotFound}
-	// ErrUsed means that a token was used before. It becomes a 409.
+	// ErrUsed (409) means that a token was used before.
 	ErrUsed error = &condition{"coord: the token is used", http.StatusConflict}
-	// ErrExpired means that a token has expired unused. It becomes a 410.
+	// ErrExpired (410) means that a token has expired unused.
 	ErrExpired error = &condition{"coord: the token has expired", http.StatusGone}
-	// ErrRevoked means that a token was revoked before it was used. It becomes a 410.
+	// ErrRevoked (410) means that a token was revoked before it was used.
 	ErrRevoked error = &condition{"coord: the token is revoked", http.StatusGone}
 
 	// ErrHeld is the reason of a [DeniedError]: the lease has a holder.
 	ErrHeld = errors.New("coord: the lease is held")
-	// ErrTooSoon is the reason of a [DeniedError]: the lease is free, but MinInterval has not
-	// passed.
+	// ErrTooSoon is the reason of a [DeniedError]: the lease is free, but MinInterval has not passed.
 	ErrTooSoon = errors.New("coord: the last lease began too recently")
 	// ErrEnded means that a lease has reached its deadline.
 	ErrEnded = errors.New("coord: the lease has ended")
@@ -41,7 +38,7 @@ var (
 	ErrLost = errors.New("coord: the lease is lost")
 	// ErrReleased means that the holder has released the lease.
 	ErrReleased = errors.New("coord: the lease was released")
-	// ErrMaxLifetime means that a lease lasts until its maximum lifetime and cannot be extended.
+	// ErrMaxLifetime means that a lease cannot be extended beyond its maximum lifetime.
 	ErrMaxLifetime = errors.New("coord: the lease has its maximum lifetime")
 )
 
@@ -64,13 +61,11 @@ func invalidArgument(format string, args ...any) error {
 type DeniedError struct {
 	// Reason is ErrHeld or ErrTooSoon.
 	Reason error
-	// RetryAfter is the time until the lease is free, if its holder neither renews nor releases
-	// it.
+	// RetryAfter is the time until the lease is free if its holder neither renews nor releases it.
 	RetryAfter time.Duration
-	// Soonest is the time until the lease is free, if its holder releases it now: the rest of
-	// MinInterval.
+	// Soonest is the time until the lease is free if its holder releases it now: the rest of MinInterval.
 	Soonest time.Duration
-	// Holder is the holder of the lease; the zero Holder with ErrTooSoon.
+	// Holder is the holder of the lease, or the zero Holder with ErrTooSoon.
 	Holder Holder
 }
 
@@ -86,12 +81,10 @@ func (e *DeniedError) Error() string {
 // Unwrap returns Reason.
 func (e *DeniedError) Unwrap() error { return e.Reason }
 
-// RetrySeconds returns the value of a Retry-After header: RetryAfter in whole seconds, rounded up,
-// at least 1.
+// RetrySeconds returns the value of a Retry-After header: RetryAfter in whole seconds, rounded up, at least 1.
 func (e *DeniedError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
 
-// Problem returns the response for the denial: 429 for ErrTooSoon, 409 for ErrHeld. It does not
-// name the holder.
+// Problem returns the response for the denial: 429 for ErrTooSoon, 409 for ErrHeld. It does not name the holder.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	if errors.Is(e.Reason, ErrTooSoon) {
 		return http.StatusTooManyRequests, map[string]any{

@@ -40,14 +40,14 @@ func ExampleTokens() {
 }
 
 // One worker at a time works for a user.
-func ExampleRun() {
+func ExampleLeases_Run() {
 	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})
 	ctx := context.Background()
 
-	err := coord.Run(ctx, leases, "ada", func(ctx context.Context) error {
+	err := leases.Run(ctx, "ada", func(ctx context.Context) error {
 		fmt.Println("working")
-		fmt.Println(coord.Run(ctx, leases, "ada", nil) != nil)
+		fmt.Println(leases.Run(ctx, "ada", nil) != nil)
 		holder, held, err := leases.Holder(ctx, "ada")
 		fmt.Println(holder.Name, held, err)
 		return ctx.Err() // nil as long as the lease is ours

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Lease is the exclusive right to work for a user for some time. All methods are safe for concurrent
-// use.
+// Lease is the exclusive right to work for a user for some time. All methods are safe for concurrent use.
 type Lease struct {
 	leases  *Leases
 	user    string
@@ -17,7 +16,7 @@ type Lease struct {
 
 	ctx    context.Context         // a leaseContext around ended
 	ended  context.Context         // ends with the lease
-	cancel context.CancelCauseFunc // ends ended; under mu, so that no renewal comes between
+	cancel context.CancelCauseFunc // ends ended; called under mu, so that no renewal comes between
 
 	mu       sync.Mutex
 	deadline time.Time // has a reading of the monotonic clock
@@ -40,30 +39,29 @@ func newLease(leases *Leases, user string, r LeaseRequest, number int64, deadlin
 // User returns the user of the lease.
 func (l *Lease) User() string { return l.user }
 
-// Number returns the fencing number, which is larger than those of all earlier leases of this user.
-// Send it with every write of the worker. The target of the writes refuses a number below the
-// largest it has seen: it comes from a worker that has not noticed the end of its lease.
+// Number returns the fencing number, which is larger than those of all earlier leases of this user. Send it with every
+// write of the worker. The target of the writes must refuse a number below the largest that it has seen: it comes from a
+// worker that has not noticed the end of its lease.
 func (l *Lease) Number() int64 { return l.number }
 
-// Deadline returns when the lease ends if it is not renewed, by this machine's clock. That is earlier
-// than in the store.
+// Deadline returns when the lease ends if it is not renewed, by this machine's clock. In the store, it ends later.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Context returns a context that ends with the lease, at its deadline at the latest, with the cause
-// ErrEnded, ErrLost or ErrReleased. It has no values and does not derive from Acquire's; see
-// [Lease.Run] for a context that derives from the caller's.
+// Context returns a context that ends with the lease, at its deadline at the latest. Its cause is ErrEnded, ErrLost or
+// ErrReleased. It has no values and does not derive from the context of Acquire; [Lease.Run] derives one from the
+// caller's.
 //
-// Its Err reads the clock, so that a process that was paused notices the end at its first check, even
-// before Done is closed.
+// Its Err reads the clock, so that a process that was paused notices the end at its first check, even before Done is
+// closed.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if
-// the lease lasts until then already, and ErrEnded, ErrLost or ErrReleased if it has ended. After
-// ErrStore, or the end of ctx, the lease lasts at least as long as before.
+// Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if the lease already lasts
+// until then, and ErrEnded, ErrLost or ErrReleased if it has ended. After ErrStore, or the end of ctx, the lease lasts at
+// least as long as before.
 func (l *Lease) Renew(ctx context.Context) error {
 	if l.hasEnded() {
 		return context.Cause(l.ended)
@@ -97,10 +95,9 @@ func (l *Lease) extend(deadline time.Time) bool {
 	return true
 }
 
-// Release ends the lease, first here and then in the store, so that other workers need not wait for
-// its deadline. It returns nil if the lease was released before, ErrLost if it had ended in the
-// store, and ErrStore if the store failed: then call it again, or let the lease expire. It takes no
-// longer than a call of the store.
+// Release ends the lease, first here and then in the store, so that other workers need not wait for its deadline. It
+// returns nil if the lease was released before, ErrLost if it had ended in the store, and ErrStore if the store failed:
+// then call it again, or let the lease expire.
 func (l *Lease) Release() error {
 	l.end(ErrReleased)
 	l.releasing.Lock()
@@ -114,6 +111,47 @@ func (l *Lease) Release() error {
 		l.leases.waiters.wake(l.user)
 	}
 	return err
+}
+
+// Run calls fn under the lease and releases the lease when fn returns or panics. Until then it renews the lease three
+// times in each Lifetime, up to MaxLifetime. The context of fn has the values of ctx, and ends with ctx or the lease. Then
+// fn has to return: Run cannot stop it, and another worker may begin.
+//
+// Run returns fn's error. If that is nil although the lease ended before fn returned, Run returns ErrEnded, ErrLost or
+// ErrReleased, because fn may not have been alone at the end. If the lease had ended before, Run does not call fn.
+func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) error {
+	defer func() { _ = l.Release() }() // if it fails, the lease expires
+	if l.hasEnded() {
+		return context.Cause(l.ended)
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ended, func() { cancel(context.Cause(l.ended)) })()
+	renewing, stop := context.WithCancel(l.ctx)
+	defer stop() // without waiting for a renewal in flight
+	if l.request.MaxLifetime > l.request.Lifetime {
+		go l.keepRenewing(renewing)
+	}
+	err := fn(leaseContext{inner, l, cancel})
+	if err == nil && l.hasEnded() {
+		return context.Cause(l.ended)
+	}
+	return err
+}
+
+func (l *Lease) keepRenewing(ctx context.Context) {
+	tick := time.NewTicker(l.request.Lifetime / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if errors.Is(l.Renew(ctx), ErrMaxLifetime) { // after another error, the next tick tries again
+				return
+			}
+		}
+	}
 }
 
 // end ends the lease here, unless it has ended.
@@ -139,8 +177,8 @@ func (l *Lease) hasEndedLocked() bool {
 	return l.ended.Err() != nil
 }
 
-// leaseContext is a context that ends with a lease. Its Done and its values are those of the inner
-// context, so that derived contexts need no goroutine.
+// leaseContext is a context that ends with a lease. It has the Done channel and the values of the inner context, so that
+// derived contexts need no goroutine.
 type leaseContext struct {
 	context.Context
 	lease  *Lease

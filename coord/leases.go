@@ -12,27 +12,21 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// keepNumber is LeaseRequest.KeepNumber: no clock should be set back by more.
-const keepNumber = time.Hour
-
-// LeaseOptions configure [Leases]. The zero value means the defaults. All processes that compete for
-// the same users should have the same options.
+// LeaseOptions configure [Leases]. The zero value means the defaults. All processes that compete for the same users
+// should have the same options.
 type LeaseOptions struct {
-	// Lifetime is how long a lease lasts without renewal, and so how long a user whose worker
-	// died has none. Default: 30 s; at least 1 ms.
+	// Lifetime is how long a lease lasts without renewal. A user whose worker dies has none for that long. Default:
+	// 30 s; at least 1 ms.
 	Lifetime time.Duration
-	// MaxLifetime is how long a lease lasts with all renewals. Default: Lifetime, which means
-	// that it is not renewed.
+	// MaxLifetime is how long a lease lasts with all renewals. Default: Lifetime, which means no renewals.
 	MaxLifetime time.Duration
-	// MinInterval is the time between the beginnings of two leases of a user. Denied requests
-	// don't count. Default: 0.
+	// MinInterval is the time between the beginnings of two leases of a user. Denied requests don't count. Default:
+	// 0.
 	MinInterval time.Duration
-	// Margin is how much earlier a lease ends here than in the store. It makes up for clocks that
-	// run at different speeds and for the time that a worker needs to stop. Default: a twentieth
-	// of Lifetime.
+	// Margin is how much earlier a lease ends here than in the store. It compensates for clocks that run at different
+	// speeds and for the time that a worker needs to stop. Default: a twentieth of Lifetime.
 	Margin time.Duration
-	// Poll is how often a waiter asks the store whether another process has released the lease
-	// early. Default: 1 s.
+	// Poll is how often a waiter asks the store whether another process has released the lease early. Default: 1 s.
 	Poll time.Duration
 	// Name is the holder's name, for [Leases.Holder]. Default: host name and process id.
 	Name string
@@ -44,7 +38,7 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Margin = cmp.Or(o.Margin, o.Lifetime/20)
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	if o.Name == "" {
-		host, _ := os.Hostname() // a name without it will do
+		host, _ := os.Hostname() // the name may be empty
 		o.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	return o
@@ -52,9 +46,8 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 
 func (o LeaseOptions) check() error {
 	for _, d := range []struct {
-		field string
-		value time.Duration
-		min   time.Duration
+		field      string
+		value, min time.Duration
 	}{
 		{"Lifetime", o.Lifetime, MinTime},
 		{"MaxLifetime", o.MaxLifetime, max(MinTime, o.Lifetime)},
@@ -75,17 +68,15 @@ func (o LeaseOptions) check() error {
 	return nil
 }
 
-// Leases give each user one worker at a time, in all processes that share the store. A user is any
-// name: of a person, of a file, of a kind of work for either. All methods are safe for concurrent
-// use. Leases need no closing.
+// Leases give each user one worker at a time, in all processes that share the store. A user is any name: of a person, of
+// a file, or of a kind of work for either. All methods are safe for concurrent use. Leases need no closing.
 type Leases struct {
 	store   LeaseStore
 	o       LeaseOptions
 	waiters waitLists
 }
 
-// NewLeases returns the leases in store. It returns an error if store is nil or an option is out
-// of range.
+// NewLeases returns the leases in store. It returns an error if store is nil or an option is out of range.
 func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("coord: NewLeases: store is nil")
@@ -97,19 +88,17 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	return &Leases{store: store, o: o}, nil
 }
 
-// Acquire returns the lease of a user if it is free. Otherwise the error is a *[DeniedError]. Acquire
-// does not queue: it can overtake callers of [Leases.Wait].
+// Acquire returns the lease of a user if it is free. Otherwise it returns a *[DeniedError]. Acquire does not queue: it can
+// overtake callers of [Leases.Wait].
 //
-// ctx bounds only the call; the lease does not end with it. The caller releases the lease. Acquire
-// is one call of the store. After the end of ctx or ErrStore, a second call in the background
-// releases what may have been granted.
+// The caller releases the lease; the end of ctx does not. Acquire is one call of the store. After the end of ctx or
+// ErrStore, a second call in the background releases a lease that may have been granted.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
 	}
 	r := LeaseRequest{
 		Name: l.o.Name, Lifetime: l.o.Lifetime, MaxLifetime: l.o.MaxLifetime, MinInterval: l.o.MinInterval,
-		KeepNumber: keepNumber,
 	}
 	rand.Read(r.ID[:])
 	sent := time.Now() // the store counts from a later moment
@@ -125,8 +114,17 @@ func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	return lease, nil
 }
 
-// Holder returns the holder of a user's lease, and whether there is one. It is for display: the
-// holder may have changed when Holder returns.
+// Run acquires the lease of a user and calls fn under it, like [Leases.Acquire] and [Lease.Run].
+func (l *Leases) Run(ctx context.Context, user string, fn func(ctx context.Context) error) error {
+	lease, err := l.Acquire(ctx, user)
+	if err != nil {
+		return err
+	}
+	return lease.Run(ctx, fn)
+}
+
+// Holder returns the holder of a user's lease; held reports whether there is one. It is for display: the holder may have
+// changed when Holder returns.
 func (l *Leases) Holder(ctx context.Context, user string) (h Holder, held bool, err error) {
 	if err := checkUser(user); err != nil {
 		return Holder{}, false, err

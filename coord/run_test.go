@@ -22,10 +22,10 @@ type ctxKey struct{}
 func TestRunHoldsTheLease(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		ctx, failed := context.WithValue(t.Context(), ctxKey{}, "value"), errors.New("failed")
-		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
+		err := l.Run(ctx, "u", func(ctx context.Context) error {
 			require.Equal(t, "value", ctx.Value(ctxKey{}))
-			require.ErrorIs(t, coord.Run(ctx, l, "u", nil), coord.ErrHeld)
-			require.NoError(t, coord.Run(ctx, l, "v", func(context.Context) error { return nil }))
+			require.ErrorIs(t, l.Run(ctx, "u", nil), coord.ErrHeld)
+			require.NoError(t, l.Run(ctx, "v", func(context.Context) error { return nil }))
 			return failed
 		})
 		require.ErrorIs(t, err, failed)
@@ -36,7 +36,7 @@ func TestRunHoldsTheLease(t *testing.T) {
 func TestRunEndsWithTheLease(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
-		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+		err := l.Run(t.Context(), "u", func(ctx context.Context) error {
 			<-ctx.Done()
 			require.ErrorIs(t, context.Cause(ctx), coord.ErrEnded)
 			return nil
@@ -51,7 +51,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
 		defer cancel()
-		err := coord.Run(ctx, l, "u", func(ctx context.Context) error {
+		err := l.Run(ctx, "u", func(ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -65,7 +65,7 @@ func TestRunRenews(t *testing.T) {
 	o.MaxLifetime = time.Minute
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
-		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+		err := l.Run(t.Context(), "u", func(ctx context.Context) error {
 			for ctx.Err() == nil {
 				_, held, err := m.Holder(t.Context(), "u")
 				require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestRunWithAFailingStore(t *testing.T) {
 		s := &failingStore{LeaseStore: m}
 		l := newLeases(t, s, o)
 		began := time.Now()
-		err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+		err := l.Run(t.Context(), "u", func(ctx context.Context) error {
 			pass(o.Lifetime / 6) // between two renewals
 			for range 5 {
 				s.fail(coord.ErrStore)
@@ -112,7 +112,7 @@ func TestRunEndsWhenTheLeaseIsLost(t *testing.T) {
 	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &failingStore{LeaseStore: m}
 		began := time.Now()
-		err := coord.Run(t.Context(), newLeases(t, s, o), "u", func(ctx context.Context) error {
+		err := newLeases(t, s, o).Run(t.Context(), "u", func(ctx context.Context) error {
 			s.fail(coord.ErrLost)
 			<-ctx.Done()
 			return nil
@@ -127,12 +127,12 @@ func TestPanicReleases(t *testing.T) {
 	o.MaxLifetime = time.Hour
 	in(t, o, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		require.PanicsWithValue(t, "mine", func() {
-			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { panic("mine") })
+			_ = l.Run(t.Context(), "u", func(context.Context) error { panic("mine") })
 		})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = coord.Run(t.Context(), l, "u", func(context.Context) error { runtime.Goexit(); return nil })
+			_ = l.Run(t.Context(), "u", func(context.Context) error { runtime.Goexit(); return nil })
 		}()
 		<-done
 		acquired(t, l, "u")

@@ -15,39 +15,41 @@ const (
 	MaxTime     = 100 * 365 * 24 * time.Hour
 )
 
-// TokenStore stores tokens. Packages memstore and redisstore implement it; package storetest tests
-// implementations. All methods are safe for concurrent use. [Tokens] has checked their arguments. If
-// ctx has ended, the error is its cause; any other failure wraps [ErrStore]. Times are the store's.
+// KeepNumber is how long a store keeps a user's last fencing number after a lease. The next number is larger even if the
+// store's clock is set back by that much meanwhile.
+const KeepNumber = time.Hour
+
+// TokenStore stores tokens. Packages memstore and redisstore implement it; package storetest tests implementations. All
+// methods are safe for concurrent use. [Tokens] has checked their arguments. If ctx has ended, the error is its cause; any
+// other failure wraps [ErrStore]. Times are the store's.
 type TokenStore interface {
-	// Issue makes a token that can be used for ttl and is remembered for keep after that. It
-	// returns ErrExists if there is a token with this key.
+	// Issue makes a token that can be used for ttl and is remembered for keep after that. It returns ErrExists if there
+	// is a token with this key.
 	Issue(ctx context.Context, key TokenKey, metadata []byte, ttl, keep time.Duration) error
-	// Use marks a usable token as used and returns it. For any other token it returns ErrUsed,
-	// ErrExpired or ErrRevoked, and the token without metadata. It returns ErrUnknown, and stores
-	// nothing, if there is no token.
+	// Use marks a usable token as used and returns it. For any other token it returns ErrUsed, ErrExpired or ErrRevoked,
+	// and the token without metadata. It returns ErrUnknown, and stores nothing, if there is no token.
 	Use(ctx context.Context, key TokenKey, by string) (Token, error)
 	// Inspect returns a token and changes nothing. It returns ErrUnknown if there is none.
 	Inspect(ctx context.Context, key TokenKey) (Token, error)
-	// Revoke makes a token unusable. It returns ErrUnknown, ErrUsed or ErrExpired if the token is
-	// not usable, and nil if it was revoked before.
+	// Revoke makes a token unusable. It returns ErrUnknown, ErrUsed or ErrExpired if the token is not usable, and nil if
+	// it was revoked before.
 	Revoke(ctx context.Context, key TokenKey) error
 }
 
-// LeaseStore stores leases. The documentation of [TokenStore] about concurrency, arguments, errors
-// and times applies to it.
+// LeaseStore stores leases. The documentation of [TokenStore] about concurrency, arguments, errors and times applies to
+// it.
 type LeaseStore interface {
-	// Acquire grants the lease of a user to r.ID, for r.Lifetime from now, and returns the fencing
-	// number, which is larger than all earlier ones of this user. It returns a *DeniedError, and
-	// changes nothing, if the lease is not free. After any other error the store releases, as far
-	// as it can, what it may have granted, without delaying the caller.
+	// Acquire grants the lease of a user to r.ID, for r.Lifetime from now, and returns the fencing number, which is larger
+	// than all earlier ones of this user. It returns a *DeniedError, and changes nothing, if the lease is not free. After
+	// any other error the store tries to release a lease that it may have granted, without delaying the caller.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
-	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now, but not beyond
-	// r.MaxLifetime from its beginning. It returns how long the lease lasts from now, and
-	// ErrMaxLifetime if it could not be extended. It returns ErrLost if r.ID does not hold it.
+	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now, but not beyond r.MaxLifetime from its beginning.
+	// It returns how long the lease lasts from now, and ErrMaxLifetime if it could not be extended. It returns ErrLost if
+	// r.ID does not hold it.
 	Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error)
 	// Release ends the lease. It returns ErrLost if r.ID does not hold it.
 	Release(ctx context.Context, user string, r LeaseRequest) error
-	// Holder returns the holder of a user's lease, and whether there is one.
+	// Holder returns the holder of a user's lease; held reports whether there is one.
 	Holder(ctx context.Context, user string) (h Holder, held bool, err error)
 }
 
@@ -59,16 +61,12 @@ func (TokenKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacte
 
 // LeaseRequest describes a lease to a store. It is the same in all calls for one lease.
 type LeaseRequest struct {
-	// ID is a random secret of one attempt to acquire the lease; renewals and releases prove with
-	// it that they are the holder's.
+	// ID is a random secret of one attempt to acquire the lease. It proves that renewals and releases are the holder's.
 	ID [16]byte
 	// Name is the holder's name.
 	Name string
 	// Lifetime, MaxLifetime and MinInterval are those of [LeaseOptions]; MaxLifetime is not 0.
 	Lifetime, MaxLifetime, MinInterval time.Duration
-	// KeepNumber is how long the store keeps the user's last fencing number after a lease, so that
-	// the next number is larger even if the store's clock is set back by that much meanwhile.
-	KeepNumber time.Duration
 }
 
 // Holder describes the holder of a lease.
@@ -76,14 +74,6 @@ type Holder struct {
 	Name         string
 	Number       int64     // the fencing number
 	Since, Until time.Time // by the store's clock; a renewal changes Until
-}
-
-// checkDuration returns an error if a store cannot represent d.
-func checkDuration(name string, d time.Duration) error {
-	if d < MinTime || d > MaxTime {
-		return invalidArgument("%s is %v, want %v to %v", name, d, MinTime, MaxTime)
-	}
-	return nil
 }
 
 func checkName(what, name string) error {

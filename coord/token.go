@@ -41,8 +41,7 @@ func (s State) Err() error {
 	return [...]error{Used: ErrUsed, Expired: ErrExpired, Revoked: ErrRevoked}[s]
 }
 
-// Token describes a token, without its id. Times are by the store's clock, and zero for events that
-// did not happen.
+// Token describes a token, without its id. Times are by the store's clock, and zero for events that did not happen.
 type Token struct {
 	State     State
 	Metadata  []byte // as issued; the caller may change it
@@ -54,8 +53,8 @@ type Token struct {
 	Revoked   time.Time
 }
 
-// Tokens issues and uses permissions to do something once. A token has an id, which the user of the
-// token presents. All methods are safe for concurrent use; each is one call of the store.
+// Tokens issues and uses permissions to do something once. A token has an id, which its user presents. All methods are
+// safe for concurrent use; each is one call of the store.
 //
 // An id is a credential. The store gets only its SHA-256, and errors do not contain it.
 type Tokens struct{ store TokenStore }
@@ -75,13 +74,11 @@ func NewID() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Issue makes a token that can be used once within ttl. The id comes from [NewID] or from the
-// caller, such as the number of an order that is to be shipped once; do not use an id that others
-// can guess unless they may use the token. Issue returns ErrExists for an id that was issued before
-// and is still remembered: for ttl after it expires, at most for a day.
+// Issue makes a token that can be used once within ttl. The id comes from [NewID] or from the caller, such as the number
+// of an order that is to be shipped once. Anyone who can guess the id can use the token. Issue returns ErrExists for an
+// id that was issued before and is still remembered: for ttl after it expires, at most for a day.
 //
-// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent.
-// Inspect finds out.
+// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent. Inspect finds out.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -90,25 +87,25 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 	if len(metadata) > MaxMetadata {
 		return invalidArgument("the metadata has %d bytes, want at most %d", len(metadata), MaxMetadata)
 	}
-	if err := checkDuration("the token's ttl", ttl); err != nil {
-		return err
+	if ttl < MinTime || ttl > MaxTime {
+		return invalidArgument("the token's ttl is %v, want %v to %v", ttl, MinTime, MaxTime)
 	}
 	return t.store.Issue(ctx, key, metadata, ttl, min(ttl, maxTombstone))
 }
 
-// Use uses a token. Whatever the concurrency, exactly one call succeeds. by names the user of the
-// token for Inspect; it may be empty. For a token that was used, has expired or was revoked, Use
-// returns ErrUsed, ErrExpired or ErrRevoked, and the token without its metadata. For a token that was
-// never issued, or is forgotten, it returns ErrUnknown, and leaves nothing in the store.
+// Use uses a token. Exactly one of several concurrent calls succeeds. by names the user of the token for Inspect; it may
+// be empty. For a token that was used, has expired or was revoked, Use returns ErrUsed, ErrExpired or ErrRevoked, and the
+// token without its metadata. For a token that was never issued, or is forgotten, it returns ErrUnknown, and stores
+// nothing.
 //
-// After ErrStore, or the end of ctx, the token may be used, unless the error is
-// redisstore.ErrNotSent. If each attempt has a by of its own, Inspect finds out which one succeeded.
+// After ErrStore, or the end of ctx, the token may be used, unless the error is redisstore.ErrNotSent. If each attempt
+// has its own by, Inspect finds out which one succeeded.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
-	if err != nil {
-		return Token{}, err
+	if err == nil {
+		err = checkName("the name of the token's user", by)
 	}
-	if err := checkName("the name of the token's user", by); err != nil {
+	if err != nil {
 		return Token{}, err
 	}
 	return t.store.Use(ctx, key, by)
@@ -116,8 +113,8 @@ func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 
 // Inspect returns a token in any state and changes nothing. It returns ErrUnknown if there is none.
 //
-// A Use or a Revoke that failed with ErrStore may still be on its way to Redis, so a usable token may
-// be used a moment later. The other states are final.
+// A Use or a Revoke that failed with ErrStore may still be on its way to Redis, so a usable token may be used a moment
+// later. The other states are final.
 func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -126,8 +123,8 @@ func (t *Tokens) Inspect(ctx context.Context, id string) (Token, error) {
 	return t.store.Inspect(ctx, key)
 }
 
-// Revoke makes a token unusable. It returns ErrUsed, ErrExpired or ErrUnknown if the token was not
-// usable, and nil if it was revoked before.
+// Revoke makes a token unusable. It returns ErrUsed, ErrExpired or ErrUnknown if the token was not usable, and nil if it
+// was revoked before.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	key, err := tokenKey(id)
 	if err != nil {

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Wait returns the lease of a user as soon as it is free, or the cause of ctx's end. Within a
-// process, callers that wait for one user get the lease in the order in which they came, and only
-// the first asks the store: when the lease must have ended, when MinInterval has passed, and every
-// Poll in between. A release in this process wakes it at once. There is no order between processes.
-// Wait returns an error of the store at once.
+// Wait returns the lease of a user as soon as it is free, or the cause of ctx's end. It returns an error of the store at
+// once. As with Acquire, the end of ctx does not release the lease.
 //
-// As with Acquire, ctx bounds only the call.
+// Within a process, callers that wait for one user get the lease in the order of their calls. Only the first asks the
+// store: when the lease must have ended, when MinInterval has passed, and every Poll in between. A release in this process
+// wakes it at once. There is no order between processes.
 func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	}
 }
 
-// waitLists are the callers that wait, by user. The zero value is empty.
+// waitLists are the waiting callers, by user. The zero value is empty.
 type waitLists struct {
 	mu   sync.Mutex
 	list map[string]*waitList
@@ -91,8 +90,8 @@ func (w *waitLists) wake(user string) {
 	}
 }
 
-// waitForRelease waits until it is worth asking again, with some jitter, so that waiters of many processes
-// don't ask at the same moment.
+// waitForRelease waits until it is worth asking again, with some jitter, so that waiters in many processes don't ask at
+// the same moment.
 func (w *waitList) waitForRelease(ctx context.Context, denied *DeniedError, poll time.Duration) error {
 	began := time.Now()
 	d := max(denied.Soonest, min(denied.RetryAfter, poll))
@@ -101,11 +100,11 @@ func (w *waitList) waitForRelease(ctx context.Context, denied *DeniedError, poll
 	for {
 		select {
 		case <-w.woken:
-			if rest := denied.Soonest - time.Since(began); rest > 0 {
-				timer.Reset(rest)
-				continue
+			rest := denied.Soonest - time.Since(began)
+			if rest <= 0 {
+				return nil
 			}
-			return nil
+			timer.Reset(rest)
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():

@@ -26,10 +26,11 @@ func (m *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) 
 	defer m.mu.Unlock()
 	l := m.leases[user]
 	if l != nil {
-		if err := l.denial(now, r.MinInterval); err != nil {
-			return 0, err
-		}
-	} else if l, err = m.newLeaseLocked(user, r.Name, now); err != nil {
+		err = l.denial(now, r.MinInterval)
+	} else {
+		l, err = m.newLeaseLocked(user, r.Name, now)
+	}
+	if err != nil {
 		return 0, err
 	}
 	m.growLocked(&l.record, len(r.Name)-len(l.Name))
@@ -67,24 +68,32 @@ func (l *lease) denial(now time.Time, interval time.Duration) error {
 
 // keepLocked keeps the user until neither the number nor MinInterval matters.
 func (m *Store) keepLocked(l *lease, r coord.LeaseRequest) {
-	at := l.Until.Add(r.KeepNumber)
-	if next := l.Since.Add(r.MinInterval); next.After(at) {
+	at, next := l.Until.Add(coord.KeepNumber), l.Since.Add(r.MinInterval)
+	if next.After(at) {
 		at = next
 	}
 	m.expireLocked(&l.record, at)
 }
 
+// lockHeld returns the lease that r.ID holds and locks m.mu, unless there is an error.
+func (m *Store) lockHeld(ctx context.Context, user string, r coord.LeaseRequest) (l *lease, now time.Time, err error) {
+	if now, err = m.lock(ctx); err != nil {
+		return nil, now, err
+	}
+	if l = m.leases[user]; !l.heldAt(now) || l.id != r.ID {
+		m.mu.Unlock()
+		return nil, now, coord.ErrLost
+	}
+	return l, now, nil
+}
+
 // Renew implements [coord.LeaseStore].
 func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
-	now, err := m.lock(ctx)
+	l, now, err := m.lockHeld(ctx, user, r)
 	if err != nil {
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	l := m.leases[user]
-	if !l.heldAt(now) || l.id != r.ID {
-		return 0, coord.ErrLost
-	}
 	until := now.Add(r.Lifetime)
 	if until.After(l.maxUntil) {
 		until = l.maxUntil
@@ -99,15 +108,11 @@ func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (l
 
 // Release implements [coord.LeaseStore].
 func (m *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
-	now, err := m.lock(ctx)
+	l, now, err := m.lockHeld(ctx, user, r)
 	if err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	l := m.leases[user]
-	if !l.heldAt(now) || l.id != r.ID {
-		return coord.ErrLost
-	}
 	l.Until = now
 	m.keepLocked(l, r)
 	return nil
@@ -120,9 +125,8 @@ func (m *Store) Holder(ctx context.Context, user string) (h coord.Holder, held b
 		return coord.Holder{}, false, err
 	}
 	defer m.mu.Unlock()
-	l := m.leases[user]
-	if !l.heldAt(now) {
-		return coord.Holder{}, false, nil
+	if l := m.leases[user]; l.heldAt(now) {
+		return l.Holder, true, nil
 	}
-	return l.Holder, true, nil
+	return coord.Holder{}, false, nil
 }

@@ -41,7 +41,7 @@ func TestClockGoesBackAfterALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Options{})
 		require.NoError(t, err)
-		r := coord.LeaseRequest{Name: "one", Lifetime: time.Second, MaxLifetime: time.Second, KeepNumber: time.Hour}
+		r := coord.LeaseRequest{Name: "one", Lifetime: time.Second, MaxLifetime: time.Second}
 		_, err = m.Acquire(t.Context(), "u", r)
 		require.NoError(t, err)
 		require.NoError(t, m.Release(t.Context(), "u", r))

@@ -2,6 +2,7 @@
 package memstore
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -15,36 +16,31 @@ import (
 
 // Options configure a [Store]. The zero value means the defaults.
 type Options struct {
-	// MaxBytes bounds the memory of tokens and leases together: the bytes of metadata and names,
-	// and 512 for each token and user. Default: 64 MiB.
-	MaxBytes int
+	// MaxBytes bounds the memory of tokens and leases together: the bytes of metadata and names, and 512 for each token
+	// and user. Default: 64 MiB.
+	MaxBytes int64
 }
 
-const (
-	defaultMaxBytes = 64 << 20
-	bytesPerRecord  = 512
-)
+const bytesPerRecord = 512
 
-// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and
-// for tests. It never evicts, because an evicted token or lease could be had again: a full store
-// refuses new ones with [ErrFull]. Later calls remove expired ones. It is safe for concurrent use,
-// starts no goroutine and needs no closing.
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and for tests. It never
+// evicts, because an evicted token or lease could be granted again: a full store refuses new ones with [ErrFull]. Later
+// calls remove expired ones. It is safe for concurrent use, starts no goroutine and needs no closing.
 //
-// Fencing numbers are the time in µs, or the last number plus 1 if that is larger. They grow as long
-// as the Store exists, whatever the clock does.
+// Fencing numbers are the time in µs, or the last number plus 1 if that is larger. They grow as long as the Store exists,
+// even if the clock goes back.
 type Store struct {
-	maxBytes int
+	maxBytes int64
 
 	mu        sync.Mutex
 	tokens    map[coord.TokenKey]*token
 	leases    map[string]*lease
 	records   recordHeap
-	bytes     int
+	bytes     int64
 	minNumber int64 // the largest fencing number of a forgotten user
 }
 
-// ErrFull is wrapped together with coord.ErrStore: the store is full, and the token or the user is
-// new.
+// ErrFull is wrapped together with coord.ErrStore. It means that the store is full, and the token or the user is new.
 var ErrFull = errors.New("memstore: full")
 
 var (
@@ -57,18 +53,14 @@ func New(o Options) (*Store, error) {
 	if o.MaxBytes < 0 {
 		return nil, option.Errorf("memstore", "Options.MaxBytes", "is %d, want at least 0", o.MaxBytes)
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
 	return &Store{
-		maxBytes: o.MaxBytes,
+		maxBytes: cmp.Or(o.MaxBytes, 64<<20),
 		tokens:   make(map[coord.TokenKey]*token),
 		leases:   make(map[string]*lease),
 	}, nil
 }
 
-// Len returns the number of tokens and users in the store, including expired ones that no call has
-// removed yet.
+// Len returns the number of tokens and users, including expired ones that no call has removed yet.
 func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,20 +84,19 @@ func (m *Store) lock(ctx context.Context) (now time.Time, err error) {
 
 // addLocked adds a record with so many bytes of metadata and names.
 func (m *Store) addLocked(r *record, bytes int) error {
-	bytes += bytesPerRecord
-	if m.bytes+bytes > m.maxBytes {
+	r.bytes = int64(bytes) + bytesPerRecord
+	if m.bytes+r.bytes > m.maxBytes {
 		return fmt.Errorf("%w: %w", coord.ErrStore, ErrFull)
 	}
-	m.bytes += bytes
-	r.bytes = bytes
+	m.bytes += r.bytes
 	heap.Push(&m.records, r)
 	return nil
 }
 
 // growLocked adds bytes to a record, beyond MaxBytes if necessary: changes are never refused.
 func (m *Store) growLocked(r *record, bytes int) {
-	r.bytes += bytes
-	m.bytes += bytes
+	r.bytes += int64(bytes)
+	m.bytes += int64(bytes)
 }
 
 // expireLocked sets when a record expires.
@@ -117,12 +108,12 @@ func (m *Store) expireLocked(r *record, at time.Time) {
 // record is the common part of tokens and leases.
 type record struct {
 	expires time.Time
-	bytes   int
-	index   int
-	remove  func() // from the store's map
+	bytes   int64
+	index   int    // in Store.records
+	remove  func() // removes it from the store's map
 }
 
-// recordHeap is a [heap.Interface] by expiry.
+// recordHeap is a [heap.Interface] ordered by expiry.
 type recordHeap []*record
 
 func (h recordHeap) Len() int           { return len(h) }

@@ -1,11 +1,10 @@
 -- Grants a lease.
 --
 -- KEYS    the user
--- ARGV    ID, name; in µs: lifetime, maximum lifetime with all renewals, time between the
---         beginnings of two leases, time for which the user is kept after the lease
--- Result  {1, number}; or {0, number, µs until the lease is free, µs until it is free if it is
---         released now, name of the holder, since, until}, of which the last three are '', 0, 0 if
---         there is no holder
+-- ARGV    ID, name; in µs: lifetime, maximum lifetime with all renewals, time between the beginnings of two leases, time
+--         for which the user is kept after the lease
+-- Result  {1, number}; or {0, number, µs until the lease is free, µs until it is free if it is released now, name of the
+--         holder, since, until}; the last three are '', 0, 0 if there is no holder
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could acquire the lease
 

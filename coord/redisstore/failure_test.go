@@ -178,7 +178,7 @@ func TestLeaseEndsWithoutRedis(t *testing.T) {
 			client, proxy := faultproxy.NewClient(t, server)
 			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLifetime: time.Hour})
 			lease := acquired(t, l, "alone")
-			err := coord.Run(t.Context(), l, "u", func(ctx context.Context) error {
+			err := l.Run(t.Context(), "u", func(ctx context.Context) error {
 				pass(1500 * time.Millisecond) // it was renewed meanwhile
 				require.NoError(t, lease.Renew(ctx))
 				fault(server, proxy)

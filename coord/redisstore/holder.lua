@@ -1,7 +1,6 @@
 -- Reads the holder of a lease.
 --
 -- KEYS    the user
--- ARGV    none
 -- Result  {1, number, name, since, until}; {0} if there is no holder
 -- Clock   the server's
 -- Atomic  as one read

@@ -1,8 +1,7 @@
 -- Reads a token.
 --
 -- KEYS    the token
--- ARGV    none
--- Result  state, metadata and the token, see reply in token.lua
+-- Result  state, metadata and the token; see reply in token.lua
 -- Clock   the server's
 -- Atomic  as it reads twice
 

@@ -2,7 +2,7 @@
 --
 -- KEYS    the token
 -- ARGV    metadata; µs for which the token can be used; µs for which it is kept after that
--- Result  {1} if it was issued; {0} if the token exists, which is left as it is
+-- Result  {1} if it was issued; {0} if the token exists, which stays unchanged
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could issue it, and use it
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 func leaseName(user string) string { return "lease:" + user }
@@ -16,27 +17,29 @@ func (s *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) 
 		return 0, context.Cause(ctx)
 	}
 	number, err = decodeAcquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
-		r.Lifetime.Microseconds(), r.MaxLifetime.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds()))
+		r.Lifetime.Microseconds(), r.MaxLifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber))
 	if mayBeGranted(ctx, err) {
 		go func() { _ = s.Release(context.Background(), user, r) }() // if that fails, the lease expires
 	}
 	return number, err
 }
 
+var keepNumber = coord.KeepNumber.Microseconds()
+
 // decodeAcquired reads the reply of acquire.lua.
-func decodeAcquired(r *reply, err error) (number int64, _ error) {
+func decodeAcquired(r redispipe.Reader, err error) (number int64, _ error) {
 	if err != nil {
 		return 0, err
 	}
-	status, number := r.int(), r.int()
-	if status == 1 && r.complete() {
+	status, number := r.Int(), r.Int()
+	if status == 1 && r.Done() {
 		return number, nil
 	}
 	denied := &coord.DeniedError{
-		Reason: coord.ErrHeld, RetryAfter: r.duration(), Soonest: r.duration(),
-		Holder: coord.Holder{Name: r.string(), Number: number, Since: r.time(), Until: r.time()},
+		Reason: coord.ErrHeld, RetryAfter: r.Duration(), Soonest: r.Duration(),
+		Holder: coord.Holder{Name: r.Text(), Number: number, Since: r.Time(), Until: r.Time()},
 	}
-	if !r.complete() || status != 0 {
+	if !r.Done() || status != 0 {
 		return 0, errUnreadable
 	}
 	if denied.Holder.Since.IsZero() {
@@ -45,8 +48,8 @@ func decodeAcquired(r *reply, err error) (number int64, _ error) {
 	return 0, denied
 }
 
-// mayBeGranted reports whether Redis may have granted a lease although its caller gets err. An error
-// reply, and a call that was not sent, rule it out.
+// mayBeGranted reports whether Redis may have granted a lease although its caller gets err. That is not possible after an
+// error reply, or if the call was not sent.
 func mayBeGranted(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrNoReply) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
@@ -54,13 +57,13 @@ func mayBeGranted(ctx context.Context, err error) bool {
 // Renew implements [coord.LeaseStore].
 func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
 	got, err := s.run(ctx, renewScript, leaseName(user), string(r.ID[:]),
-		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), r.KeepNumber.Microseconds())
+		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber)
 	if err != nil {
 		return 0, err
 	}
-	status, left := got.int(), got.duration()
+	status, left := got.Int(), got.Duration()
 	switch {
-	case !got.complete() || status < 0 || status > 2:
+	case !got.Done() || status < 0 || status > 2:
 		return 0, errUnreadable
 	case status == 0:
 		return 0, coord.ErrLost
@@ -72,8 +75,7 @@ func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (l
 
 // Release implements [coord.LeaseStore].
 func (s *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
-	released, err := s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]),
-		r.MinInterval.Microseconds(), r.KeepNumber.Microseconds())
+	released, err := s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]), r.MinInterval.Microseconds(), keepNumber)
 	if err == nil && released == 0 {
 		return coord.ErrLost
 	}
@@ -86,12 +88,12 @@ func (s *Store) Holder(ctx context.Context, user string) (h coord.Holder, held b
 	if err != nil {
 		return coord.Holder{}, false, err
 	}
-	status := r.int()
-	if status == 0 && r.complete() {
+	status := r.Int()
+	if status == 0 && r.Done() {
 		return coord.Holder{}, false, nil
 	}
-	h = coord.Holder{Number: r.int(), Name: r.string(), Since: r.time(), Until: r.time()}
-	if !r.complete() || status != 1 {
+	h = coord.Holder{Number: r.Int(), Name: r.Text(), Since: r.Time(), Until: r.Time()}
+	if !r.Done() || status != 1 {
 		return coord.Holder{}, false, errUnreadable
 	}
 	return h, true, nil

@@ -6,13 +6,12 @@
 --   until     µs since 1970: when it ends
 --   latest    µs since 1970: when it ends with all renewals
 --
--- The key stays for some time after a lease, so that the next number is larger even if the clock is
--- set back, and until MinInterval has passed. Then numbers begin again with the time in µs, which is
--- larger than all earlier numbers as long as the clock is not behind them: a number is ahead of the
--- clock by at most the number of leases granted within one µs.
+-- The key stays for some time after a lease, until MinInterval has passed and so that the next number is larger even if
+-- the clock is set back. After that, numbers begin again with the time in µs. It is larger than all earlier numbers if
+-- the clock is not behind them: the number exceeds the clock by at most the number of leases granted within one µs.
 
--- read returns the user; nil if it is unknown; nil and an error reply if the key holds something
--- else. ends is when the lease ends, nil if it was released.
+-- read returns the user; nil if it is unknown; nil and an error reply if the key holds something else. ends is when the
+-- lease ends, nil if it was released.
 local function read()
   local m, wrong = fields('number', 'since', 'grant', 'name', 'until', 'latest')
   if not m then return nil, wrong end

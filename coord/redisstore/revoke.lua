@@ -1,7 +1,6 @@
 -- Revokes a token.
 --
 -- KEYS    the token
--- ARGV    none
 -- Result  {its state before}; if that is usable, the token is revoked now
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could use it

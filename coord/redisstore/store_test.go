@@ -16,7 +16,7 @@ import (
 
 // request returns an attempt to get a lease of a minute, which can be renewed for an hour.
 func request(id byte) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLifetime: time.Hour, KeepNumber: time.Hour}
+	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLifetime: time.Hour}
 }
 
 func TestRedisOptionsAreChecked(t *testing.T) {

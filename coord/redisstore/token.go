@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
 func tokenName(k coord.TokenKey) string { return "token:" + base64.RawURLEncoding.EncodeToString(k[:]) }
@@ -47,20 +48,20 @@ func (s *Store) Revoke(ctx context.Context, key coord.TokenKey) error {
 	return coord.State(before).Err()
 }
 
-// decodeToken reads the reply of a script that returns a token, or ErrUnknown for none.
-func decodeToken(r *reply, err error) (coord.Token, error) {
+// decodeToken reads the reply of a script that returns a token. It returns ErrUnknown if there is none.
+func decodeToken(r redispipe.Reader, err error) (coord.Token, error) {
 	if err != nil {
 		return coord.Token{}, err
 	}
-	state := coord.State(r.int())
-	if state == 0 && r.complete() {
+	state := coord.State(r.Int())
+	if state == 0 && r.Done() {
 		return coord.Token{}, coord.ErrUnknown
 	}
 	t := coord.Token{
-		State: state, Metadata: []byte(r.string()), Issued: r.time(), Expires: r.time(), Forgotten: r.time(),
-		Used: r.time(), UsedBy: r.string(), Revoked: r.time(),
+		State: state, Metadata: []byte(r.Text()), Issued: r.Time(), Expires: r.Time(), Forgotten: r.Time(),
+		Used: r.Time(), UsedBy: r.Text(), Revoked: r.Time(),
 	}
-	if !r.complete() || t.State < coord.Usable || t.State > coord.Revoked {
+	if !r.Done() || t.State < coord.Usable || t.State > coord.Revoked {
 		return coord.Token{}, errUnreadable
 	}
 	return t, nil

@@ -8,8 +8,8 @@
 
 local none, usable, used, expired, revoked = 0, 1, 2, 3, 4
 
--- read returns the token; nil if there is none; nil and an error reply if the key holds something
--- else. It removes a forgotten token.
+-- read returns the token; nil if there is none; nil and an error reply if the key holds something else. It removes a
+-- forgotten token.
 local function read()
   local m, wrong = fields('issued', 'expires', 'forgotten', 'used', 'by', 'revoked')
   if not m then return nil, wrong end
@@ -29,8 +29,8 @@ local function state(t)
   return usable
 end
 
--- reply returns {state, metadata, issued, expires, forgotten, used, by, revoked}, with 0 and
--- '' for what the token does not have; {none} for no token.
+-- reply returns {state, metadata, issued, expires, forgotten, used, by, revoked}, with 0 and '' for missing parts. For no
+-- token it returns {none}.
 local function reply(found, meta, t)
   if not t then return {none} end
   return {found, meta, t.issued, t.expires, t.forgotten, t.used or 0, t.by or '', t.revoked or 0}

@@ -11,7 +11,7 @@ import (
 
 // newRequest returns one attempt to get a lease of ten units, which can't be renewed.
 func (s *subject) newRequest(name string) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLifetime: s.units(10), KeepNumber: time.Hour}
+	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLifetime: s.units(10)}
 }
 
 // mustAcquire fails unless the lease can be had.

@@ -2,6 +2,7 @@ package redispipe
 
 import (
 	"crypto/sha1"
+	"embed"
 	"encoding/hex"
 )
 
@@ -17,6 +18,19 @@ type Script struct {
 func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
+}
+
+// ReadScript is [NewScript] for the concatenated contents of some files. It panics if one is missing.
+func ReadScript(from embed.FS, files ...string) *Script {
+	var src []byte
+	for _, name := range files {
+		content, err := from.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		src = append(src, content...)
+	}
+	return NewScript(string(src))
 }
 
 // NewIntScript returns a script with the source src and an array of integers as its reply.

@@ -226,7 +226,7 @@ func leases(t *testing.T, wrap func(coord.LeaseStore) coord.LeaseStore) func(red
 }
 
 func callLease(ctx context.Context, store coord.LeaseStore, user string, in leaseCall) (out *leaseOutcome) {
-	r := coord.LeaseRequest{ID: in.id, Name: "a", Lifetime: time.Hour, MaxLifetime: 100 * time.Hour, KeepNumber: time.Hour}
+	r := coord.LeaseRequest{ID: in.id, Name: "a", Lifetime: time.Hour, MaxLifetime: 100 * time.Hour}
 	out = new(leaseOutcome)
 	var err error
 	switch in.what {
