@@ -36,14 +36,9 @@ func (s *heldSessions) Destroy(ctx context.Context, l storage.Locator, d storage
 	return s.Store.Destroy(ctx, l, d)
 }
 
-func (s *heldSessions) Revoke(ctx context.Context, user string, l storage.Locator) error {
+func (s *heldSessions) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
 	s.wait()
-	return s.Store.Revoke(ctx, user, l)
-}
-
-func (s *heldSessions) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
-	s.wait()
-	return s.Store.RevokeAll(ctx, user, except)
+	return s.Store.Revoke(ctx, user, match)
 }
 
 // leaving is a server with two sessions of one user, and a handler that works on the first

@@ -38,7 +38,7 @@ func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 func TestMemoryIsFlat(t *testing.T) {
 	clients, remembered, atLeast := memoryLoad(t)
 	releases(t)
-	sessions, err := memstore.New(memstore.Options{MaxSessions: remembered})
+	sessions, err := memstore.New(memstore.Options{MaxKeys: remembered})
 	require.NoError(t, err)
 	counters, err := ratestore.New(ratestore.Options{MaxSubjects: remembered})
 	require.NoError(t, err)

@@ -9,17 +9,16 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// plan is what the end of a request does to its session.
+// plan describes the effects of the end of a request on its session.
 type plan struct {
 	redacted
 	delta  *storage.Delta // to save, or nil
-	send   bool           // send text to the client after the save
-	text   string         // a token; empty to make the client forget its token
+	send   bool           // whether the client gets text after the save
+	text   string         // a token; "" makes the client forget its token
 	maxAge int            // see tokenTransport.send
 }
 
-// commit runs once, before the header goes out. It sends a token only after the
-// save has succeeded.
+// commit runs once, before the header goes out. It sends a token only after the save has succeeded.
 func (m *Manager) commit(ctx context.Context, s Session, _ int, h http.Header) error {
 	p := s.state.plan()
 	if p.delta != nil {
@@ -35,7 +34,7 @@ func (m *Manager) commit(ctx context.Context, s Session, _ int, h http.Header) e
 	return nil
 }
 
-// plan runs once writes are refused.
+// plan is called when the session refuses further writes.
 func (s *state) plan() plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,18 +56,17 @@ func (s *state) planSaveLocked() plan {
 	}
 	d := s.m.newDelta(t)
 	d.Create, d.Bind = create, s.user
-	d.Changes = make(map[string]storage.Change, len(s.writes))
 	for name, w := range s.writes {
 		d.Changes[name] = w.Change
 		if w.guard && !create {
-			d.ExpectField(name, storage.Lookup(s.snap.fields, name))
+			d.Expect[name] = storage.Lookup(s.snap.record.Fields, name)
 		}
 	}
 	if !create && (s.renew || s.user != "") {
 		t, p.text = newToken(t.locator)
-		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.created))
+		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.record.Created))
 		d.Rotate = t.digest
-		if s.user == "" && len(s.writes) == 0 && !s.swapped { // nothing that an old secret must not read
+		if s.user == "" && len(s.writes) == 0 && !s.swapped { // the old secret must not read new values
 			d.Grace = s.m.opts.RenewGrace
 		}
 	}
@@ -76,13 +74,16 @@ func (s *state) planSaveLocked() plan {
 	return p
 }
 
-// newDelta returns a delta for the session of t that changes nothing yet.
+// newDelta returns a delta without changes for the session of t.
 func (m *Manager) newDelta(t token) storage.Delta {
-	return storage.Delta{Locator: t.locator, Digest: t.digest, Limits: m.limits}
+	return storage.Delta{
+		Locator: t.locator, Digest: t.digest, Limits: m.limits,
+		Changes: map[string]storage.Change{}, Expect: map[string]storage.Value{},
+	}
 }
 
-// maxAge returns for how many seconds the cookie of a session of that age may live; 0
-// means until the browser ends. It fits into 32 bits, which browsers require.
+// maxAge returns the lifetime in seconds of the cookie of a session of that age. 0 means until the browser ends. The
+// result fits into 32 bits, as browsers require.
 func (m *Manager) maxAge(age time.Duration) int {
 	if !m.opts.Cookie.Persistent {
 		return 0

@@ -6,30 +6,24 @@ import (
 	"strings"
 )
 
-// Cookie configures the session's cookie. The zero value means
-// "__Host-session; Path=/; HttpOnly; Secure; SameSite=Lax" without Domain and
-// Max-Age: only this host gets it back, only over TLS, until the browser ends.
+// Cookie configures the session's cookie. The zero value means "__Host-session; Path=/; HttpOnly; Secure;
+// SameSite=Lax" without Domain and Max-Age. Browsers return that cookie only to this host, only over TLS, and only
+// until they end.
 type Cookie struct {
-	// Name "" means "__Host-session", or "session" with Insecure. A name that
-	// begins with __Host- or __Secure- must keep to the rules of browsers for it.
+	// Name is the cookie's name. Default: "__Host-session", or "session" with Insecure. A name that begins with
+	// __Host- or __Secure- must follow the rules that browsers have for it.
 	Name string
-
-	// Domain, if set, shares the cookie with all hosts below it, which can then
-	// also overwrite it. It excludes a __Host- name, the default included.
+	// Domain, if set, shares the cookie with all hosts below it, which can then also overwrite it. It cannot be
+	// combined with a __Host- name such as the default.
 	Domain string
-
-	// Path "" means "/", the only one that a __Host- name allows.
+	// Path is the cookie's path. Default: "/", the only path that a __Host- name allows.
 	Path string
-
-	// SameSite 0 means Lax. None lets other sites' requests carry the session.
+	// SameSite is the SameSite attribute. Default: Lax. None lets requests from other sites carry the session.
 	SameSite http.SameSite
-
-	// Persistent keeps the cookie when the browser ends, for AbsoluteTimeout.
+	// Persistent keeps the cookie for AbsoluteTimeout, even when the browser ends.
 	Persistent bool
-
-	// Insecure drops Secure, and the prefix of the default name, so that the
-	// cookie also works over plain HTTP, where anyone on the network can read it. It
-	// is for development.
+	// Insecure omits Secure and the prefix of the default name, so that the cookie also works over plain HTTP,
+	// where anyone on the network can read it. It is for development.
 	Insecure bool
 }
 
@@ -43,7 +37,7 @@ func (c Cookie) withDefaults() Cookie {
 	return c
 }
 
-// check expects defaults to be filled in. Browsers compare prefixes without case.
+// check expects the defaults to be filled in. Like browsers, it compares prefixes of names without case.
 func (c Cookie) check() error {
 	name := strings.ToLower(c.Name)
 	host := strings.HasPrefix(name, "__host-")
@@ -58,9 +52,9 @@ func (c Cookie) check() error {
 	case c.SameSite < http.SameSiteLaxMode || c.SameSite > http.SameSiteNoneMode:
 		return optionError("Cookie.SameSite", "must be Lax, Strict or None")
 	case c.SameSite == http.SameSiteNoneMode && c.Insecure:
-		return optionError("Cookie.SameSite", "is None, which needs Secure; Insecure drops it")
+		return optionError("Cookie.SameSite", "is None, which requires Secure; Insecure omits it")
 	case c.Insecure && secure:
-		return optionError("Cookie.Insecure", "drops Secure, which a name that begins with __Host- or __Secure- needs")
+		return optionError("Cookie.Insecure", "omits Secure, which a name that begins with __Host- or __Secure- requires")
 	case host && c.Domain != "":
 		return optionError("Cookie.Domain", "cannot be combined with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
 	case host && c.Path != "/":
@@ -69,8 +63,8 @@ func (c Cookie) check() error {
 	return nil
 }
 
-// send makes the response set the cookie, in place of any other line for it. A
-// negative maxAge expires it, 0 lets it end with the browser; otherwise it is in seconds.
+// send makes the response set the cookie, in place of any earlier line for it. A negative maxAge expires the cookie,
+// 0 lets it end with the browser. Otherwise maxAge is in seconds.
 func (c Cookie) send(h http.Header, value string, maxAge int) {
 	line := (&http.Cookie{
 		Name: c.Name, Value: value, Domain: c.Domain, Path: c.Path, MaxAge: maxAge,

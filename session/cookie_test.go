@@ -47,8 +47,6 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"grace above a minute":            {Options{RenewGrace: time.Minute + 1}, "RenewGrace"},
 		"negative save timeout":           {Options{SaveTimeout: -1}, "SaveTimeout"},
 		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
-		"negative field size":             {Options{MaxFieldBytes: -1}, "MaxFieldBytes"},
-		"field larger than the session":   {Options{MaxFieldBytes: 2000, MaxBytes: 1000}, "MaxFieldBytes"},
 		"header and cookie":               {Options{Header: "X-Token", Cookie: Cookie{Insecure: true}}, "Cookie"},
 		"header with a space":             {Options{Header: "X Token"}, "Header"},
 		"header with a line break":        {Options{Header: "X-Token\r\nX: y"}, "Header"},
@@ -86,7 +84,6 @@ func TestPossibleOptions(t *testing.T) {
 		{Header: "X-Session-Token", RenewGrace: time.Minute},
 		{Header: "x_auth.2"},
 		{MaxBytes: 1000},
-		{MaxFieldBytes: 1 << 18},
 	} {
 		_, err := New(store, o)
 		require.NoError(t, err)

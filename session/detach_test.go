@@ -24,8 +24,7 @@ func (stuck) Commit(ctx context.Context, _ storage.Delta) error { return wait(ct
 func (stuck) Destroy(ctx context.Context, _ storage.Locator, _ storage.Digest) error {
 	return wait(ctx)
 }
-func (stuck) Revoke(ctx context.Context, _ string, _ storage.Locator) error { return wait(ctx) }
-func (stuck) RevokeAll(ctx context.Context, _ string, _ storage.Locator) (int, error) {
+func (stuck) Revoke(ctx context.Context, _ string, _ func(storage.Locator) bool) (int, error) {
 	return 0, wait(ctx)
 }
 

@@ -1,7 +1,6 @@
 package session
 
-// Exists reports whether the request has a session: one that was loaded, or one
-// that its writes will make.
+// Exists reports whether the request has a session: a loaded one, or one that its writes will create.
 func (s Session) Exists() (bool, error) {
 	st, err := s.lock()
 	if err != nil {
@@ -11,9 +10,8 @@ func (s Session) Exists() (bool, error) {
 	return st.snap.exists || st.isNewLocked(), nil
 }
 
-// ID returns a name of the session that stays the same for its lifetime, to count by or
-// to log, equal to Info.ID. It is a hash that cannot be used to log in. "" means that
-// there is no session; one that this request makes has an ID only once it is saved.
+// ID returns the session's Info.ID, for logs and statistics. It stays the same for the session's lifetime and cannot
+// be used to log in. It is "" if there is no session. A session that this request creates has an ID once it is saved.
 func (s Session) ID() (string, error) {
 	st, err := s.lock()
 	if err != nil {
@@ -26,12 +24,11 @@ func (s Session) ID() (string, error) {
 	return infoID(st.snap.token.locator), nil
 }
 
-// Renew gives the session a new secret when it is saved. The values stay. Requests
-// that are under way with the old cookie can no longer save. They can still read for
-// Options.RenewGrace, provided that the renewing request changes nothing else: if it
-// also writes, the old secret becomes invalid at once, so that what is written at a
-// login is never visible with a cookie that was planted or stolen before. (Bind is the
-// better call at a login.) Renew does nothing without a session.
+// Renew gives the session a new secret when it is saved. The values stay. It does nothing without a session.
+//
+// Other requests with the old cookie can no longer save. They can still read for Options.RenewGrace if the renewing
+// request changes nothing else. If it also writes, the old secret becomes invalid at once, so that a planted or stolen
+// cookie never shows the values of a login. At a login, call Bind instead.
 func (s Session) Renew() error {
 	st, err := s.lockForWrite("Renew", "")
 	if err != nil {
@@ -42,13 +39,11 @@ func (s Session) Renew() error {
 	return nil
 }
 
-// Destroy removes the session from the store at once, and its cookie from the
-// client when the header goes out. Earlier writes of the request are discarded; later
-// ones make a new session. A request that loaded the session earlier
-// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns
-// ErrGone, and removes nothing, if another request has renewed the session since.
-// A client that goes away doesn't cancel it: see Options.SaveTimeout. If the header
-// goes out while Destroy runs, the client keeps a cookie without a session.
+// Destroy removes the session from the store at once, and its cookie from the client when the header goes out. It
+// discards the request's earlier writes; later ones create a new session. A request that loaded the session earlier
+// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns ErrGone, and removes nothing, if another
+// request has renewed the session since. It goes on if the client leaves: see Options.SaveTimeout. If the header goes
+// out while Destroy runs, the client keeps a cookie without a session.
 func (s Session) Destroy() error {
 	st, t, err := s.lockForEnd("Destroy")
 	if err != nil {

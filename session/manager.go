@@ -14,11 +14,11 @@ import (
 // MaxCounter is the largest number that a [Counter] holds, and -MaxCounter the smallest.
 const MaxCounter = storage.MaxCounter
 
-// redacted hides the struct that embeds it, as it holds a part of a token or a value.
+// redacted hides the struct that embeds it, which holds a part of a token or a value.
 type redacted = redact.Hidden
 
-// A Manager makes the sessions of one server. It is immutable and safe for
-// concurrent use. It formats as "[redacted]", because its store may hold sessions.
+// A Manager makes the sessions of one server. It is immutable and safe for concurrent use. It formats as "[redacted]",
+// because its store may hold sessions.
 type Manager struct {
 	redacted
 	store     Store
@@ -28,8 +28,7 @@ type Manager struct {
 	turns     turns
 }
 
-// New returns a manager of the sessions in store. It returns an error if store is nil,
-// or one that names the invalid option.
+// New returns a manager of the sessions in store. It returns an error if store is nil or an option is invalid.
 func New(store Store, o Options) (*Manager, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("session: New: store is nil")
@@ -43,15 +42,12 @@ func New(store Store, o Options) (*Manager, error) {
 		return nil, err
 	}
 	return &Manager{store: store, opts: o, transport: transport, limits: storage.Limits{
-		Idle:     o.IdleTimeout,
-		Absolute: o.AbsoluteTimeout,
-		Touch:    o.IdleTimeout / touchesPerIdle,
+		Idle: o.IdleTimeout, Absolute: o.AbsoluteTimeout, Touch: o.IdleTimeout / touchesPerIdle,
 	}}, nil
 }
 
-// detach returns a context for a call that goes on when the client goes away. It has
-// the values and the deadline of ctx, and SaveTimeout. The deadline counts because the
-// client got another response by then.
+// detach returns a context for a call that goes on when the client leaves. It has the values and the deadline of ctx,
+// and ends after SaveTimeout. The deadline counts because the client gets another response when it passes.
 func (m *Manager) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	until := time.Now().Add(m.opts.SaveTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
@@ -60,8 +56,8 @@ func (m *Manager) detach(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// Provide gives the requests of reg their sessions, as the property "session", whose value is a
-// [Session] that is loaded. It panics if reg has it already, or if m is nil.
+// Provide gives the requests of reg their sessions, as the property "session", whose value is a loaded [Session]. It
+// panics if reg has that property already, or if m is nil.
 func Provide(reg *reqctx.Registry, m *Manager) {
 	if m == nil {
 		panic("session: Provide with a nil Manager")
@@ -77,22 +73,16 @@ func Provide(reg *reqctx.Registry, m *Manager) {
 	})
 }
 
-// snapshot is what the store has of a request's session. It is immutable.
+// snapshot is the stored session of a request. It is immutable.
 type snapshot struct {
 	redacted
-	sent    bool // the request had something in the token's place, valid or not
-	exists  bool // the store has the session; otherwise the fields below are zero
-	old     bool // the request's secret was replaced: it cannot write
-	token   token
-	fields  map[string][]byte
-	created time.Time
-	user    string
+	sent   bool // the request had something in the token's place, valid or not
+	exists bool // the store has the session; otherwise the fields below are zero
+	token  token
+	record storage.Record
 }
 
-// load finds the request's session. A missing or malformed token is no session
-// and makes no store call; an unknown or expired one is no session either. A session
-// that the store cannot read counts as none, because the client would be locked out
-// until it forgets its token.
+// load loads the session of ctx's request.
 func (m *Manager) load(ctx context.Context) (Session, error) {
 	c := reqctx.From(ctx)
 	if err := checkRequest(c); err != nil {
@@ -102,11 +92,15 @@ func (m *Manager) load(ctx context.Context) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{ctx: c, state: &state{m: m, c: c, snap: snap, size: snap.size()}}, nil
+	st := &state{m: m, c: c, snap: snap}
+	for name := range snap.record.Fields {
+		st.size += fieldSize(name, st.valueLocked(name))
+	}
+	return Session{ctx: c, state: st}, nil
 }
 
-// checkRequest refuses a raw connection, which has a peer but no request: it has no header to
-// save a session before, and writes would be lost.
+// checkRequest refuses a raw connection. It sends no header before which a session could be saved, so its writes
+// would be lost.
 func checkRequest(c *reqctx.Context) error {
 	if c.Request() == nil && c.RemoteAddr() != "" {
 		return option.WithText("session: a raw connection has no session", reqctx.ErrNoRequest)
@@ -114,7 +108,8 @@ func checkRequest(c *reqctx.Context) error {
 	return nil
 }
 
-// find returns what the store has of c's session.
+// find returns c's stored session. A missing or malformed token makes no store call. A session that the store cannot
+// read counts as missing, because the client would be locked out until it forgets its token.
 func (m *Manager) find(ctx context.Context, c *reqctx.Context) (*snapshot, error) {
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
@@ -130,15 +125,5 @@ func (m *Manager) find(ctx context.Context, c *reqctx.Context) (*snapshot, error
 	case err != nil:
 		return nil, &Error{Action: "load", Err: err}
 	}
-	return &snapshot{
-		sent: sent, exists: true, old: rec.Old, token: t, fields: rec.Fields, created: rec.Created, user: rec.User,
-	}, nil
-}
-
-// size returns the size of the fields.
-func (s *snapshot) size() (n int) {
-	for name, value := range s.fields {
-		n += fieldOverhead + len(name) + len(value)
-	}
-	return n
+	return &snapshot{sent: sent, exists: true, token: t, record: rec}, nil
 }

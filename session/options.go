@@ -11,43 +11,27 @@ import (
 type Options struct {
 	// Cookie configures the cookie.
 	Cookie Cookie
-
-	// Header, if set, is for APIs without cookies: the request header that carries the
-	// token, for instance X-Session-Token. A new token goes out in the response header
-	// of the same name; an empty one means that the client must forget its token.
-	// Header excludes Cookie.
+	// Header, if set, names the request header that carries the token, for APIs without cookies. An example is
+	// X-Session-Token. A new token goes out in the response header with the same name; an empty one means that the
+	// client must forget its token. Header cannot be combined with Cookie.
 	Header string
-
-	// IdleTimeout ends a session that was not used for this long; 0 means 30
-	// minutes, or AbsoluteTimeout if that is shorter. Use is recorded only once a
-	// tenth of it has passed since the last time, so a session may end after nine
-	// tenths of it.
+	// IdleTimeout ends a session that was not used for this long. Use is recorded only once a tenth of IdleTimeout
+	// has passed since the last record, so a session may end after nine tenths of it. Default: 30 minutes, or
+	// AbsoluteTimeout if that is shorter.
 	IdleTimeout time.Duration
-
-	// AbsoluteTimeout ends a session this long after its creation, however much
-	// it is used; 0 means 24 hours. Nothing extends it.
+	// AbsoluteTimeout ends a session this long after its creation. Nothing extends it. Default: 24 hours.
 	AbsoluteTimeout time.Duration
-
-	// RenewGrace is how long a secret that Renew has replaced can still read the
-	// session, for requests that are already under way; it can never write. 0 means 10
-	// seconds, a negative value none. The maximum is a minute.
+	// RenewGrace is how long a secret that Renew has replaced can still read the session, for requests that are
+	// under way. It can never write. A negative value means that it cannot read either. Default: 10 seconds; at
+	// most a minute.
 	RenewGrace time.Duration
-
-	// SaveTimeout bounds each store call that saves or ends a session: the save
-	// before the header, Destroy, Revoke, RevokeOthers and RevokeAll. Besides it, only a
-	// deadline of the request ends these calls; a client that goes away, as after a click
-	// on "log out", doesn't. 0 means 5 seconds.
+	// SaveTimeout bounds each store call that saves or ends a session. These calls go on if the client leaves, as
+	// after a click on "log out". Besides SaveTimeout, only a deadline of the request ends them. Default: 5 seconds.
 	SaveTimeout time.Duration
-
-	// MaxFieldBytes bounds the name and encoded value of a field, and the name of a
-	// user; 0 means 64 KiB, or MaxBytes if that is less.
-	MaxFieldBytes int
-
-	// MaxBytes bounds the size of a session: the bytes of names and values, and 64
-	// more for each field; 0 means 256 KiB. A write that would exceed it fails with
-	// ErrTooLarge. Each request checks the session as it sees it, so concurrent
-	// requests can exceed MaxBytes together, up to the store's own bound.
-	MaxBytes int
+	// MaxBytes bounds the size of a session: the bytes of the names and encoded values, and 64 more for each field.
+	// A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees it, so
+	// concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
+	MaxBytes int64
 }
 
 const (
@@ -61,7 +45,6 @@ func (o Options) withDefaults() Options {
 	o.RenewGrace = max(0, cmp.Or(o.RenewGrace, 10*time.Second))
 	o.SaveTimeout = cmp.Or(o.SaveTimeout, 5*time.Second)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<10)
-	o.MaxFieldBytes = cmp.Or(o.MaxFieldBytes, min(64<<10, o.MaxBytes))
 	return o
 }
 
@@ -77,8 +60,6 @@ func (o Options) check() error {
 		return optionError("SaveTimeout", "is %v, want 0 or more", o.SaveTimeout)
 	case o.MaxBytes < 0:
 		return optionError("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
-	case o.MaxFieldBytes < 0 || o.MaxFieldBytes > o.MaxBytes:
-		return optionError("MaxFieldBytes", "is %d, want 0 to MaxBytes, which is %d", o.MaxFieldBytes, o.MaxBytes)
 	}
 	return nil
 }

@@ -57,12 +57,12 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	}
 	require.NoError(t, memory.Commit(t.Context(), delta))
 	hidden := storage.Value{Exists: true, Bytes: []byte("hunter2")}
-	snap := &snapshot{exists: true, token: tok, fields: map[string][]byte{"user": hidden.Bytes}}
+	snap := &snapshot{exists: true, token: tok, record: storage.Record{Fields: map[string][]byte{"user": hidden.Bytes}}}
 	c := reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{}))
 	st := &state{m: m, c: &c.Context, writes: map[string]write{"user": {Change: delta.Changes["user"]}}, snap: snap}
 	s := Session{ctx: c, state: st}
 	info := Info{ID: infoID(tok.locator), lookup: func(string) storage.Value { return hidden }}
-	entry := storage.Entry{Locator: tok.locator, Record: storage.Record{Fields: snap.fields}}
+	entry := storage.Entry{Locator: tok.locator, Record: snap.record}
 
 	for _, v := range []any{tok, &tok, tok.locator, tok.digest, delta, &delta, memory, snap, *snap, s, &s, st, m, storage.Record{}, info, entry, hidden, plan{text: text, delta: &delta}} {
 		name := reflect.TypeOf(v).String()

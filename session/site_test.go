@@ -163,13 +163,13 @@ func (s *spy) List(ctx context.Context, user string, lim storage.Limits) ([]stor
 	return s.Store.List(ctx, user, lim)
 }
 
-func (s *spy) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
+func (s *spy) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
 	if s.onUser != nil {
 		if err := s.onUser(); err != nil {
 			return 0, err
 		}
 	}
-	return s.Store.RevokeAll(ctx, user, except)
+	return s.Store.Revoke(ctx, user, match)
 }
 
 type lockedBuffer struct {

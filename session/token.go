@@ -21,8 +21,7 @@ const (
 	tokenText   = locatorText + 1 + secretText
 )
 
-// token is a client's token as a store knows it. The secret itself stays in the request
-// or the response.
+// token is a client's token as a store knows it. The secret itself exists only in the request or the response.
 type token struct {
 	redacted
 	locator storage.Locator
@@ -57,9 +56,8 @@ func parseToken(s string) (t token, ok bool) {
 	return t, true
 }
 
-// A tokenTransport reads tokens from requests and writes them to responses, in a cookie
-// or in a header field of its own. It never reads a token from a query or a form, which
-// end up in logs and histories.
+// A tokenTransport reads tokens from requests and writes them to responses, in a cookie or in a header field. It never
+// reads a token from a query or a form, because these are logged and stored in histories.
 type tokenTransport struct {
 	header string // canonical name of the request header with the token
 	cookie Cookie // with defaults, if header is "Cookie"
@@ -74,7 +72,7 @@ func newTransport(o Options) (tokenTransport, error) {
 	switch {
 	case o.Cookie != Cookie{}:
 		return tokenTransport{}, optionError("Cookie", "cannot be combined with Header, which sends no cookie")
-	case !isHeaderName(o.Header):
+	case (&http.Cookie{Name: o.Header}).Valid() != nil: // the same rules apply to both names
 		return tokenTransport{}, optionError("Header", "is not a valid name of a header field")
 	case slices.Contains(reserved, header):
 		return tokenTransport{}, optionError("Header", "is %s, which has another meaning", header)
@@ -82,17 +80,17 @@ func newTransport(o Options) (tokenTransport, error) {
 	return tokenTransport{header: header}, nil
 }
 
-// reserved are header fields with a meaning to net/http, to proxies or to browsers.
+// reserved are header fields that have a meaning to net/http, to proxies or to browsers.
 var reserved = []string{
-	"Accept", "Accept-Encoding", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
-	"Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded", "Host", "Keep-Alive", "Location",
-	"Origin", "Proxy-Authorization", "Referer", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"User-Agent", "Vary", "Via", "X-Forwarded-For",
+	"Accept", "Accept-Encoding", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length",
+	"Content-Type", "Cookie", "Date", "Expect", "Forwarded", "Host", "Keep-Alive", "Location", "Origin",
+	"Proxy-Authorization", "Referer", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+	"Vary", "Via", "X-Forwarded-For",
 }
 
-// find returns the request's token, if it has one; sent reports whether the request has
-// anything in the token's place, valid or not. A request with several different tokens
-// has none: one of them may have been planted, from a neighbouring host for instance.
+// find returns the request's token; ok reports whether there is one. sent reports whether the request has anything in
+// the token's place, valid or not. If there are several different tokens, find returns none: one of them may have been
+// planted, for instance from a neighbouring host.
 func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	if r == nil {
 		return token{}, false, false
@@ -102,7 +100,7 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 		texts = nil
 		for _, c := range r.CookiesNamed(tt.cookie.Name) {
 			if c.Quoted {
-				c.Value = "" // not a text that send writes
+				c.Value = "" // send never quotes
 			}
 			texts = append(texts, c.Value)
 		}
@@ -119,9 +117,8 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	return t, ok, len(texts) > 0
 }
 
-// send makes the response carry text in place of any other token, and keeps it out of
-// shared caches. maxAge is the lifetime of a cookie in seconds; 0 means until the browser
-// ends. A negative maxAge makes the client forget its token.
+// send makes the response carry text in place of any other token, and keeps the response out of shared caches. maxAge
+// is that of [Cookie.send]; a negative one makes the client forget its token.
 func (tt tokenTransport) send(h http.Header, text string, maxAge int) {
 	if tt.header == "Cookie" {
 		tt.cookie.send(h, text, maxAge)
@@ -131,21 +128,8 @@ func (tt tokenTransport) send(h http.Header, text string, maxAge int) {
 	makePrivate(h)
 }
 
-// isHeaderName reports whether s is a token by RFC 9110.
-func isHeaderName(s string) bool {
-	for i := range len(s) {
-		lower := s[i] | 0x20
-		letter, digit := lower >= 'a' && lower <= 'z', s[i] >= '0' && s[i] <= '9'
-		if !letter && !digit && strings.IndexByte("!#$%&'*+-.^_`|~", s[i]) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// makePrivate keeps the response out of shared caches. It leaves no-store and private
-// as they are, and removes the fields that some caches obey instead of Cache-Control
-// (RFC 9213).
+// makePrivate keeps the response out of shared caches. It leaves no-store and private as they are, and removes the
+// fields that some caches obey instead of Cache-Control (RFC 9213).
 func makePrivate(h http.Header) {
 	for name := range h {
 		if strings.HasSuffix(name, "Cdn-Cache-Control") || name == "Surrogate-Control" {

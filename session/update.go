@@ -3,17 +3,17 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
+	"time"
 
-	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// updateTries bounds the tries of an update. At least one of the updates that try at the
-// same time succeeds, so that only many processes can make one fail this often.
+// updateTries bounds the tries of an update. At least one of several concurrent updates succeeds, so that only many
+// processes can make one fail this often.
 const updateTries = 64
 
-// update replaces a field by the result of fn, which is called without a lock.
+// update replaces a field with the result of fn, which is called without a lock.
 func (s *state) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	for try := range updateTries {
 		if done, err := s.tryUpdate(ctx, name, fn, try > 0); done || err != nil {
@@ -23,8 +23,8 @@ func (s *state) update(ctx context.Context, name string, fn func(storage.Value) 
 	return &Error{Action: "save", Err: ErrConflict}
 }
 
-// tryUpdate is one try of update. It reads a stored field again if stale is true or if
-// another request has updated the field while this one waited for its turn.
+// tryUpdate is one try of update. It reads a stored field again if stale is true, or if it had to wait for the updates
+// of other requests.
 func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error), stale bool) (bool, error) {
 	if err := s.lockForWrite("the update", name); err != nil {
 		return false, err
@@ -33,13 +33,14 @@ func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Valu
 	s.mu.Unlock()
 	if stored && s.updating.CompareAndSwap(false, true) { // an update within another one would wait for it
 		defer s.updating.Store(false)
-		k := turn{t.locator, name}
-		before, own := s.m.turns.join(k)
-		defer s.m.turns.leave(k, own)
-		if err := waitForTurn(ctx, before); err != nil {
-			return false, err
+		before, leave := s.m.turns.join(turn{t.locator, name})
+		defer leave()
+		if before != nil {
+			if err := waitForTurn(ctx, before); err != nil {
+				return false, err
+			}
+			stale = true
 		}
-		stale = stale || before != nil
 	}
 	var err error
 	if stored && stale {
@@ -74,19 +75,16 @@ func (s Session) take(name string) (*state, storage.Value, error) {
 	return st, storage.Value{}, err
 }
 
-// compareAndSwap applies c to a field, if the field is still old and the session still the one
-// of t. A field that only this request has, or has written, is swapped here and saved
-// with the other writes; any other in the store, at once. It returns false if the field was
-// changed meanwhile.
+// compareAndSwap applies c to a field if its value is still old and the session still has the token t. It returns false
+// if the field was changed meanwhile. It changes a stored field in the store at once, and any other field in the
+// request's writes.
 func (s *state) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
-	local, done, err := s.compareAndSwapLocal(t, name, old, c)
-	if local || err != nil {
+	if stored, done, err := s.compareAndSwapLocal(t, name, old, c); !stored || err != nil {
 		return done, err
 	}
 	d := s.m.newDelta(t)
-	d.ExpectField(name, old)
-	d.Changes = map[string]storage.Change{name: c}
-	err = s.m.store.Commit(ctx, d)
+	d.Expect[name], d.Changes[name] = old, c
+	err := s.m.store.Commit(ctx, d)
 	switch {
 	case err == nil:
 		v, _ := c.Apply(old)
@@ -98,31 +96,27 @@ func (s *state) compareAndSwap(ctx context.Context, t token, name string, old st
 	return false, &Error{Action: "save", Err: err}
 }
 
-// compareAndSwapLocal swaps a field that isn't the store's yet; local reports whether it was one.
-func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (local, done bool, err error) {
+// compareAndSwapLocal swaps a field in the request's writes. If the field is stored, it only checks the size.
+func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (stored, done bool, err error) {
 	if err := s.lockForWrite("the update", name); err != nil {
-		return true, false, err
-	}
-	defer s.mu.Unlock()
-	if s.snap.token != t {
-		return true, false, &Error{Action: "save", Err: ErrGone}
-	}
-	if s.isStoredLocked(name) {
-		after, _ := c.Apply(old)
-		if err = s.checkSizeLocked(name, old, after); err != nil {
-			err = option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
-		}
 		return false, false, err
 	}
-	if !s.valueLocked(name).Equal(old) {
-		return true, false, nil
+	defer s.mu.Unlock()
+	switch {
+	case s.snap.token != t:
+		return false, false, &Error{Action: "save", Err: ErrGone}
+	case s.isStoredLocked(name):
+		after, _ := c.Apply(old)
+		return true, false, s.checkSizeLocked(name, old, after)
+	case !s.valueLocked(name).Equal(old):
+		return false, false, nil
 	}
-	// After an addition, old depends on the number that was loaded.
-	return true, true, s.keepWriteLocked(name, write{Change: c, guard: s.writes[name].Op == storage.OpAdd})
+	// After an addition, old depends on the loaded number.
+	return false, true, s.keepWriteLocked(name, write{Change: c, guard: s.writes[name].Op == storage.OpAdd})
 }
 
-// isStoredLocked reports whether this request sees a field as the store has it. Otherwise
-// the request has written the field or has no stored session.
+// isStoredLocked reports whether the request sees a field as it is stored. Otherwise the request has written the field
+// or has no stored session.
 func (s *state) isStoredLocked(name string) bool {
 	_, written := s.writes[name]
 	return s.snap.exists && !written
@@ -140,4 +134,54 @@ func (s *state) reloadField(ctx context.Context, t token, name string) (storage.
 	v := storage.Lookup(rec.Fields, name)
 	s.updateSnapshot(name, v)
 	return v, nil
+}
+
+// maxTurnWait bounds how long a try of an update waits for its turn.
+const maxTurnWait = 50 * time.Millisecond
+
+// turns makes the updates of one field follow each other, because only one of several concurrent compare-and-swaps
+// succeeds. It covers only this process, and an update may go on without its turn: the store's compare-and-swap keeps
+// the updates correct. The zero value is ready to use.
+type turns struct {
+	mu   sync.Mutex
+	last map[turn]chan struct{} // closed when the last update in the queue leaves
+}
+
+// A turn is the right to update a field of a session.
+type turn struct {
+	locator storage.Locator
+	field   string
+}
+
+// join enters the queue for k. It returns the channel to wait for, nil if the queue was empty, and the function to
+// call in order to leave.
+func (t *turns) join(k turn) (before <-chan struct{}, leave func()) {
+	own := make(chan struct{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil {
+		t.last = make(map[turn]chan struct{})
+	}
+	before, t.last[k] = t.last[k], own
+	return before, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.last[k] == own {
+			delete(t.last, k)
+		}
+		close(own)
+	}
+}
+
+// waitForTurn waits until before is closed or maxTurnWait has passed. It returns an error if ctx ends first.
+func waitForTurn(ctx context.Context, before <-chan struct{}) error {
+	timer := time.NewTimer(maxTurnWait)
+	defer timer.Stop()
+	select {
+	case <-before:
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }

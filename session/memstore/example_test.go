@@ -8,7 +8,7 @@ import (
 )
 
 func ExampleNew() {
-	store, err := memstore.New(memstore.Options{MaxSessions: 10_000})
+	store, err := memstore.New(memstore.Options{MaxKeys: 10_000})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,3 +1,4 @@
+// Package memstore keeps sessions in the memory of this process.
 package memstore
 
 import (
@@ -17,13 +18,11 @@ type redacted = redact.Hidden
 
 // Options bound a [Store]. The zero value means the defaults.
 type Options struct {
-	// MaxSessions bounds the number of sessions. Default: 100,000.
-	MaxSessions int
-
-	// MaxBytes bounds the memory for all sessions. It counts the bytes of names, values
-	// and users, 128 for each field, 256 for each user and 512 for each session, about
-	// what Go needs for them. Default: 64 MiB.
-	MaxBytes int
+	// MaxKeys bounds the number of sessions. Default: 100,000.
+	MaxKeys int
+	// MaxBytes bounds the memory for all sessions. It counts the bytes of names, values and users, 128 for each
+	// field, 256 for each user and 512 for each session, which is about Go's overhead for them. Default: 64 MiB.
+	MaxBytes int64
 }
 
 const (
@@ -32,49 +31,54 @@ const (
 	bytesPerUser    = 256 // in the index
 )
 
-// Store is a session.Store in this process. It evicts the least recently used sessions
-// rather than exceed its bounds. An expired session is removed when it is asked for; each
-// save removes up to two more that were not used for the longest time. A Store is safe for
-// concurrent use, starts no goroutine and needs no Close; its content ends with the process.
-// Load costs no more for a large session than for a small one; Commit copies the session's
-// table of fields; List and RevokeAll cost time in proportion to the user's sessions.
+// Store is a session.Store in this process. It evicts the least recently used sessions rather than exceed its bounds.
+// It removes an expired session when it is asked for it; each save also removes up to two of the expired sessions that
+// were not used for the longest time. A Store is safe for concurrent use, starts no goroutine and needs no closing.
+//
+// The cost of Load does not depend on the size of the session. Commit copies the session's table of fields. List and
+// Revoke cost time in proportion to the number of the user's sessions.
 type Store struct {
 	redacted
-	maxSessions, maxBytes int
+	maxKeys  int
+	maxBytes int64
 
-	mu       sync.Mutex // never held across I/O or a caller's code
+	mu       sync.Mutex // never held across I/O
 	sessions map[storage.Locator]*entry
 	recent   list.List // of *entry, the most recently used first
 	users    map[string]map[storage.Locator]*entry
-	bytes    int
+	bytes    int64
 }
 
-// entry is guarded by Store.mu. The map of fields is replaced, never changed, because
-// returned records share it.
+// entry is guarded by Store.mu. The map of fields is replaced and never changed, because returned records share it.
 type entry struct {
-	place            *list.Element // in Store.recent
-	locator          storage.Locator
-	digest           storage.Digest
-	old              storage.Digest // the previous digest, which still loads
-	oldUntil         time.Time      // … before this time; zero if there is none
-	user             string
-	created, touched time.Time
-	limits           storage.Limits // of the latest call
-	fields           map[string][]byte
-	bytes            int
+	place    *list.Element // in Store.recent
+	locator  storage.Locator
+	digest   storage.Digest
+	old      storage.Digest // the previous digest, which still loads
+	oldUntil time.Time      // … before this time
+	record   storage.Record
+	limits   storage.Limits // of the latest call
+	bytes    int64
 }
 
-// New returns an empty store. It returns an error that names the option if a bound is
-// negative, or if MaxBytes has no room for one session.
+// expired uses the limits of the latest call.
+func (e *entry) expired(now time.Time) bool {
+	return e.limits.Expired(e.record.Created, e.record.Touched, now)
+}
+
+// New returns an empty store. It returns an error if a bound is negative, or if MaxBytes has no room for one session.
 func New(o Options) (*Store, error) {
-	s := &Store{maxSessions: cmp.Or(o.MaxSessions, 100_000), maxBytes: cmp.Or(o.MaxBytes, 64<<20)}
-	if s.maxSessions < 0 {
-		return nil, option.Errorf("memstore", "Options.MaxSessions", "is %d, want 0 or more", s.maxSessions)
+	s := &Store{
+		maxKeys: cmp.Or(o.MaxKeys, 100_000), maxBytes: cmp.Or(o.MaxBytes, 64<<20),
+		sessions: make(map[storage.Locator]*entry), users: make(map[string]map[storage.Locator]*entry),
+	}
+	if s.maxKeys < 0 {
+		return nil, option.Errorf("memstore", "Options.MaxKeys", "is %d, want 0 or more", s.maxKeys)
 	}
 	if s.maxBytes < bytesPerSession+bytesPerField {
 		return nil, option.Errorf("memstore", "Options.MaxBytes", "is %d, too small for one session", s.maxBytes)
 	}
-	return s, s.Close()
+	return s, nil
 }
 
 // Len returns the number of sessions, including expired ones that were not removed yet.
@@ -82,18 +86,6 @@ func (m *Store) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.sessions)
-}
-
-// Close removes all sessions and frees their memory. A store that is used after Close is an
-// empty one. Close returns nil.
-func (m *Store) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sessions = make(map[storage.Locator]*entry)
-	m.users = make(map[string]map[storage.Locator]*entry)
-	m.recent.Init()
-	m.bytes = 0
-	return nil
 }
 
 // lock locks the store, unless ctx has ended.
@@ -116,32 +108,23 @@ func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	if e == nil {
 		return storage.Record{}, storage.ErrNotFound
 	}
-	rec := e.record()
 	if e.old.Equal(d) && now.Before(e.oldUntil) {
+		rec := e.record
 		rec.Old = true
 		return rec, nil
 	}
 	if !e.digest.Equal(d) {
 		return storage.Record{}, storage.ErrNotFound
 	}
-	e.limits = lim
-	if now.Sub(e.touched) >= lim.Touch {
-		e.touched, rec.Touched = now, now
+	if e.limits = lim; now.Sub(e.record.Touched) >= lim.Touch {
+		e.record.Touched = now
 	}
 	m.recent.MoveToFront(e.place)
-	return rec, nil
+	return e.record, nil
 }
 
-func (e *entry) record() storage.Record {
-	return storage.Record{Fields: e.fields, Created: e.created, Touched: e.touched, User: e.user}
-}
-
-// Commit implements session.Store. A session larger than MaxBytes is
-// [storage.ErrTooLarge].
+// Commit implements session.Store. A session larger than MaxBytes is [storage.ErrTooLarge].
 func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
-	if err := d.Validate(); err != nil {
-		return err
-	}
 	if err := m.lock(ctx); err != nil {
 		return err
 	}
@@ -152,7 +135,7 @@ func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	case d.Create && e != nil:
 		return storage.ErrExists
 	case d.Create:
-		e = &entry{locator: d.Locator, digest: d.Digest, created: now}
+		e = &entry{locator: d.Locator, digest: d.Digest, record: storage.Record{Created: now}}
 	case e == nil || !e.digest.Equal(d.Digest):
 		return storage.ErrGone
 	}
@@ -161,16 +144,13 @@ func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 
 // commitLocked makes the changes of d. Every refusal comes before the first change.
 func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
-	if !d.Meets(e.fields) {
-		return storage.ErrConflict
-	}
-	fields, err := d.Apply(e.fields)
+	fields, err := d.Apply(e.record.Fields)
 	if err != nil {
 		return err
 	}
 	size := e.bytes
 	if d.Create || len(d.Changes) > 0 || d.Bind != "" {
-		size = sizeOf(fields, cmp.Or(d.Bind, e.user))
+		size = sizeOf(fields, cmp.Or(d.Bind, e.record.User))
 	}
 	if size > m.maxBytes {
 		return storage.ErrTooLarge
@@ -180,12 +160,14 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 		m.sessions[e.locator] = e
 	}
 	m.bytes += size - e.bytes
-	e.fields, e.bytes = fields, size
+	e.bytes = size
 	if d.Rotate != (storage.Digest{}) {
 		e.old, e.oldUntil, e.digest = e.digest, now.Add(d.Grace), d.Rotate
 	}
-	m.bindLocked(e, d.Bind)
-	e.limits, e.touched = d.Limits, now
+	if d.Bind != "" {
+		m.bindLocked(e, d.Bind)
+	}
+	e.limits, e.record.Fields, e.record.Touched = d.Limits, fields, now
 	m.recent.MoveToFront(e.place)
 	m.evictLocked(now)
 	return nil
@@ -201,7 +183,7 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	if e == nil {
 		return nil
 	}
-	if !e.digest.Equal(d) && !e.limits.Expired(e.created, e.touched, time.Now()) {
+	if !e.digest.Equal(d) && !e.expired(time.Now()) {
 		return storage.ErrGone
 	}
 	m.removeLocked(e)
@@ -211,21 +193,20 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 // findLocked returns a session, or nil. It removes an expired one.
 func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *entry {
 	e := m.sessions[l]
-	if e != nil && lim.Expired(e.created, e.touched, now) {
+	if e != nil && lim.Expired(e.record.Created, e.record.Touched, now) {
 		m.removeLocked(e)
 		return nil
 	}
 	return e
 }
 
-// evictLocked restores the bounds. It stops before the front, which is the
-// session just saved and fits by itself. Beyond that it removes at most two expired
-// sessions, so that no single save pays for all of them.
+// evictLocked restores the bounds. It never evicts the session at the front, which was just saved and fits by itself.
+// In addition, it removes at most two expired sessions, so that no single save pays for all of them.
 func (m *Store) evictLocked(now time.Time) {
 	for expired := 0; m.recent.Len() > 1; {
 		e := m.recent.Back().Value.(*entry)
-		if len(m.sessions) <= m.maxSessions && m.bytes <= m.maxBytes {
-			if expired == 2 || !e.limits.Expired(e.created, e.touched, now) {
+		if len(m.sessions) <= m.maxKeys && m.bytes <= m.maxBytes {
+			if expired == 2 || !e.expired(now) {
 				return
 			}
 			expired++
@@ -241,7 +222,7 @@ func (m *Store) removeLocked(e *entry) {
 	m.bytes -= e.bytes
 }
 
-func sizeOf(fields map[string][]byte, user string) int {
+func sizeOf(fields map[string][]byte, user string) int64 {
 	size := bytesPerSession
 	if user != "" {
 		size += bytesPerUser + len(user)
@@ -249,5 +230,5 @@ func sizeOf(fields map[string][]byte, user string) int {
 	for name, v := range fields {
 		size += bytesPerField + len(name) + len(v)
 	}
-	return size
+	return int64(size)
 }

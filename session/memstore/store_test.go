@@ -56,7 +56,7 @@ func has(t *testing.T, m session.Store, n int) bool {
 }
 
 func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
-	m := newMemory(t, memstore.Options{MaxSessions: 3})
+	m := newMemory(t, memstore.Options{MaxKeys: 3})
 	for n := 1; n <= 3; n++ {
 		require.NoError(t, put(m, n, ""))
 	}
@@ -69,7 +69,7 @@ func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
 }
 
 func TestMemoryIgnoresUseWithAWrongSecret(t *testing.T) {
-	m := newMemory(t, memstore.Options{MaxSessions: 2})
+	m := newMemory(t, memstore.Options{MaxKeys: 2})
 	require.NoError(t, put(m, 1, ""))
 	require.NoError(t, put(m, 2, ""))
 	_, err := m.Load(t.Context(), locator(1), storage.Digest{2}, limits)
@@ -121,7 +121,7 @@ func TestMemoryDropsTheExpired(t *testing.T) {
 }
 
 func TestMemoryDropsTheUsersOfEvictedSessions(t *testing.T) {
-	m := newMemory(t, memstore.Options{MaxSessions: 2})
+	m := newMemory(t, memstore.Options{MaxKeys: 2})
 	for n := range 5 {
 		d := storage.Delta{Create: true, Locator: locator(n), Digest: storage.Digest{1}, Limits: limits, Bind: fmt.Sprint("user", n)}
 		require.NoError(t, m.Commit(t.Context(), d))
@@ -139,27 +139,9 @@ func TestMemoryDropsTheUsersOfEvictedSessions(t *testing.T) {
 	require.Equal(t, 2, users.Len(), "names of users take memory")
 }
 
-func TestMemoryIsEmptyAfterClose(t *testing.T) {
-	m := newMemory(t, memstore.Options{MaxSessions: 3})
-	for n := 1; n <= 3; n++ {
-		require.NoError(t, put(m, n, strings.Repeat("x", 1000)))
-	}
-	require.NoError(t, m.Close())
-	require.Zero(t, m.Len())
-	require.False(t, has(t, m, 1))
-	for n := 1; n <= 4; n++ { // an empty store, with the same bounds
-		require.NoError(t, put(m, n, ""))
-	}
-	require.Equal(t, 3, m.Len())
-	require.False(t, has(t, m, 1))
-	require.True(t, has(t, m, 4))
-	require.NoError(t, m.Close())
-	require.NoError(t, m.Close())
-}
-
 func TestMemoryOptionsAreChecked(t *testing.T) {
-	_, err := memstore.New(memstore.Options{MaxSessions: -1})
-	require.ErrorContains(t, err, "Options.MaxSessions")
+	_, err := memstore.New(memstore.Options{MaxKeys: -1})
+	require.ErrorContains(t, err, "Options.MaxKeys")
 	_, err = memstore.New(memstore.Options{MaxBytes: 100})
 	require.ErrorContains(t, err, "Options.MaxBytes")
 }

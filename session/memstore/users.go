@@ -17,36 +17,24 @@ func (m *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	var entries []storage.Entry
 	for l := range m.users[user] {
 		if e := m.findLocked(l, lim, now); e != nil {
-			entries = append(entries, storage.Entry{Locator: l, Record: e.record()})
+			entries = append(entries, storage.Entry{Locator: l, Record: e.record})
 		}
 	}
 	return entries, nil
 }
 
-// Revoke implements session.Store.
-func (m *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
-	if err := m.lock(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	if e := m.users[user][l]; e != nil {
-		m.removeLocked(e)
-	}
-	return nil
-}
-
-// RevokeAll implements session.Store. It is atomic.
-func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
+// Revoke implements session.Store. It is atomic.
+func (m *Store) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
 	if err := m.lock(ctx); err != nil {
 		return 0, err
 	}
 	defer m.mu.Unlock()
 	n, now := 0, time.Now()
 	for l, e := range m.users[user] {
-		if l == except {
+		if !match(l) {
 			continue
 		}
-		if !e.limits.Expired(e.created, e.touched, now) {
+		if !e.expired(now) {
 			n++
 		}
 		m.removeLocked(e)
@@ -54,13 +42,9 @@ func (m *Store) RevokeAll(ctx context.Context, user string, except storage.Locat
 	return n, nil
 }
 
-// bindLocked binds a session to user, unless user is empty.
 func (m *Store) bindLocked(e *entry, user string) {
-	if user == "" {
-		return
-	}
 	m.unbindLocked(e)
-	e.user = user
+	e.record.User = user
 	if m.users[user] == nil {
 		m.users[user] = make(map[storage.Locator]*entry)
 	}
@@ -68,12 +52,9 @@ func (m *Store) bindLocked(e *entry, user string) {
 }
 
 func (m *Store) unbindLocked(e *entry) {
-	if e.user == "" {
-		return
-	}
-	sessions := m.users[e.user]
+	sessions := m.users[e.record.User]
 	delete(sessions, e.locator)
 	if len(sessions) == 0 {
-		delete(m.users, e.user)
+		delete(m.users, e.record.User)
 	}
 }

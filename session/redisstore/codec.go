@@ -1,17 +1,16 @@
 package redisstore
 
 import (
-	"time"
+	"strings"
 
+	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// mark begins the name of each of the session's fields in its hash, and of none of
-// the store's own.
+// mark begins the names of the session's fields in its hash. The store's own fields have other names.
 const mark = ":"
 
-// commitArgs returns the arguments of the commit script, and the size of the fields that
-// it sets.
+// commitArgs returns the arguments of the commit script, and the size of the fields that it sets.
 func commitArgs(d storage.Delta) (args []any, size int) {
 	rotate := ""
 	if d.Rotate != (storage.Digest{}) {
@@ -54,80 +53,71 @@ var commitErrors = map[int64]error{
 	-4: storage.ErrNotCounter,
 }
 
-func commitError(reply []any) error {
-	if len(reply) == 1 {
-		if n, ok := reply[0].(int64); ok {
-			if err, ok := commitErrors[n]; ok {
-				return err
-			}
-		}
+func decodeCommit(r redispipe.Reader, err error) error {
+	if err != nil {
+		return err
+	}
+	if err, known := commitErrors[r.Int()]; known && r.Done() {
+		return err
 	}
 	return errUnreadable
 }
 
 // Results of the remove script.
 const (
-	removeDone    = int64(1)
-	removeMissing = int64(0)
-	removeRefused = int64(-1) // another digest or user
+	removed        = int64(1)
+	removeNotFound = int64(0)
+	removeRefused  = int64(-1) // the session has another digest or user
 )
 
-func parseRemove(reply []any) (result int64, owner string, err error) {
-	if len(reply) == 2 {
-		result, ok1 := reply[0].(int64)
-		owner, ok2 := reply[1].(string)
-		if ok1 && ok2 && removeRefused <= result && result <= removeDone {
-			return result, owner, nil
-		}
+func decodeRemove(r redispipe.Reader, err error) (result int64, owner string, _ error) {
+	if err != nil {
+		return 0, "", err
 	}
-	return 0, "", errUnreadable
+	result, owner = r.Int(), r.Text()
+	if !r.Done() || result < removeRefused || result > removed {
+		return 0, "", errUnreadable
+	}
+	return result, owner, nil
 }
 
-// parseRecord decodes the reply of the load script.
-func parseRecord(reply []any) (rec storage.Record, err error) {
-	if len(reply) == 1 && reply[0] == int64(0) {
+func decodeRecord(r redispipe.Reader, err error) (rec storage.Record, _ error) {
+	if err != nil {
+		return rec, err
+	}
+	rec.Created = r.Time()
+	if rec.Created.IsZero() && r.Done() {
 		return rec, storage.ErrNotFound
 	}
-	if len(reply) != 5 {
-		return rec, errUnreadable
+	rec.Touched, rec.Old, rec.User = r.Time(), r.Int() == 1, r.Text()
+	fields := r.Array()
+	if n := fields.Len(); n > 0 {
+		rec.Fields = make(map[string][]byte, n/2)
 	}
-	created, ok1 := reply[0].(int64)
-	touched, ok2 := reply[1].(int64)
-	old, ok3 := reply[2].(int64)
-	user, ok4 := reply[3].(string)
-	list, ok5 := reply[4].([]any)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || len(list)%2 != 0 {
-		return rec, errUnreadable
+	marked := true
+	for fields.Len() > 0 {
+		name, ok := strings.CutPrefix(fields.Text(), mark)
+		rec.Fields[name], marked = []byte(fields.Text()), marked && ok
 	}
-	rec = storage.Record{Created: time.UnixMicro(created), Touched: time.UnixMicro(touched), User: user, Old: old == 1}
-	if len(list) > 0 {
-		rec.Fields = make(map[string][]byte, len(list)/2)
-	}
-	for i := 0; i < len(list); i += 2 {
-		name, ok1 := list[i].(string)
-		value, ok2 := list[i+1].(string)
-		if !ok1 || !ok2 || name == "" || name[:1] != mark {
-			return storage.Record{}, errUnreadable
-		}
-		rec.Fields[name[1:]] = []byte(value)
+	if !marked || !fields.Done() || !r.Done() {
+		return storage.Record{}, errUnreadable
 	}
 	return rec, nil
 }
 
-// parseIndex decodes the reply of the index_list script.
-func parseIndex(reply []any) ([]storage.Locator, error) {
-	if len(reply) != 1 {
-		return nil, errUnreadable
+// decodeIndex decodes the reply of the index_list script.
+func decodeIndex(r redispipe.Reader, err error) (locators []storage.Locator, _ error) {
+	if err != nil {
+		return nil, err
 	}
-	members, ok := reply[0].([]any)
-	if !ok {
-		return nil, errUnreadable
-	}
-	var locators []storage.Locator
-	for _, m := range members {
-		if text, ok := m.(string); ok && len(text) == len(storage.Locator{}) {
+	members := r.Array()
+	for members.Len() > 0 {
+		if text := members.Text(); len(text) == len(storage.Locator{}) {
 			locators = append(locators, storage.Locator([]byte(text)))
 		}
+	}
+	if !members.Done() || !r.Done() {
+		return nil, errUnreadable
 	}
 	return locators, nil
 }

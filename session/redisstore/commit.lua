@@ -2,29 +2,30 @@
 --
 -- KEYS    the session
 -- ARGV    idle limit, absolute limit, in µs
---         bytes that the fields may cost together, bytes that a field costs besides its
---         name and value
---         1 to create it, 0 to change it
+--         maximum bytes of all fields, bytes that a field costs besides its name and value
+--         1 to create the session, 0 to change it
 --         digest of the new session, or that the session must have
 --         digest that replaces it, or empty
 --         µs for which the replaced digest may still read, or 0
---         user to whom it is bound from now on, or empty to leave the user as it is
+--         user to whom the session is bound from now on, or empty to leave the user unchanged
 --         number of conditions, and for each
---         field, 1 if it must be there and 0 if not, value that it must have
+--         field, 1 if it must exist and 0 if not, value that it must have
 --         to the end, for each change
---         's', field, value to set it, 'd', field, '' to delete it, or 'a', field, number
---         to add to it; each field once
--- Result  {1} done, {0} missing or another digest, {-1} exists already, {-2} too large,
---         {-3} a condition fails, {-4} not a number, or its sum is out of range;
---         nothing is changed unless it is 1
+--         's', field, value to set it, 'd', field, '' to delete it, or 'a', field, number to add to it;
+--         each field once
+-- Result  {1} done, {0} missing or another digest, {-1} exists already, {-2} too large, {-3} a condition fails,
+--         {-4} not a number, or its sum is out of range; nothing is changed unless it is 1
 -- Clock   the server's
--- Atomic  because between the check that the session exists and the writes
---         another caller could destroy it, and a write would bring it back
+-- Atomic  because between the check that the session exists and the writes another caller could destroy it, and a
+--         write would bring it back
 
 local max_number = 2^53 - 1 -- the largest counter and time
 local idle, absolute, limit, each = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 local digest, replacing, grace, user = ARGV[6], ARGV[7], number(ARGV[8]), ARGV[9]
 local changes = 11 + 3 * number(ARGV[10]) -- index of the first
+
+-- ends returns when the session expires, in µs.
+local function ends(s) return math.min(s.touched + idle, s.created + absolute, s.over or math.huge) end
 
 -- cost returns how many bytes a field takes now.
 local function cost(field)
@@ -45,7 +46,10 @@ end
 -- Every refusal comes before the first write.
 local s, wrong = read()
 if wrong then return wrong end
-s = alive(s, idle, absolute)
+if s and ends(s) <= now then
+  call('UNLINK', key)
+  s = nil
+end
 if ARGV[5] == '1' then
   if s then return {-1} end
   s = {digest = digest, created = now, size = 0}
@@ -91,5 +95,5 @@ for i = changes, #ARGV, 3 do
     call('HDEL', key, ARGV[i + 1])
   end
 end
-expire(s, idle, absolute)
+expire_at(ends(s))
 return {1}

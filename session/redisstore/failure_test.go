@@ -57,10 +57,10 @@ var onUsers = []operation{
 		return err
 	}},
 	{"revoke", func(ctx context.Context, s session.Store, v visitor) error {
-		return s.Revoke(ctx, "s3cret-user", v.locator)
+		return second(s.Revoke(ctx, "s3cret-user", v.only))
 	}},
 	{"revoke all", func(ctx context.Context, s session.Store, v visitor) error {
-		_, err := s.RevokeAll(ctx, "s3cret-user", storage.Locator{})
+		_, err := s.Revoke(ctx, "s3cret-user", anySession)
 		return err
 	}},
 }

@@ -3,16 +3,15 @@
 --             score: when that began, in µs since 1970
 --   longest   score: the longest absolute limit, in µs, under which one was bound
 --
--- Every session of the user has an entry, but not every entry is a session of the user: the
--- session itself decides. The entry comes before the session is bound, and goes only when the
--- session cannot exist or be bound any longer: after it was removed, because no locator is
--- used twice, or a minute after the entry came.
+-- Every session of the user has an entry, but an entry may be wrong: the session itself decides. The entry comes before
+-- the session is bound. It goes when the session cannot exist or be bound any longer: after the session was removed,
+-- because no locator is used twice, or a minute after the entry came.
 --
 -- KEYS    the index
 -- ARGV    locator, absolute limit in µs
 -- Result  {1}
 -- Clock   the server's of this key; the session's may differ by up to margin
--- Atomic  because the expiry must be that of the longest limit, whichever comes last
+-- Atomic  because the expiry must be that of the longest limit, in any order of the calls
 
 local margin, longest = 60 * 1000000, 'longest'
 

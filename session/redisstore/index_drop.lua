@@ -1,12 +1,10 @@
--- Drops entries from a user's index (see index_add.lua), and the index itself once it is
--- empty.
+-- Drops entries from a user's index (see index_add.lua), and an index without entries.
 --
 -- KEYS    the index
--- ARGV    for each entry: how old it must be in µs, locator
+-- ARGV    for each entry: its minimum age in µs, locator
 -- Result  {1}
 -- Clock   the server's of this key
--- Atomic  because between the check of a score and the removal the session could be
---         bound again
+-- Atomic  because the session could be bound again between the check of a score and the removal
 
 for i = 1, #ARGV, 2 do
   local began = number(call('ZSCORE', key, ARGV[i + 1]))

@@ -1,17 +1,15 @@
--- Returns a session, by its digest or by its user. It is the script that runs the most, so it
--- stands alone: each function of record.lua would cost time in every call.
+-- Returns a session, by its digest or by its user. It runs the most often, so it stands alone: each function of
+-- record.lua would cost time in every call.
 --
 -- KEYS    the session, a hash as record.lua describes it
--- ARGV    idle limit, absolute limit, time since the last touch after which it is touched
---         again, all in µs
+-- ARGV    idle limit, absolute limit, time since the last touch after which it is touched again, all in µs
 --         digest that it must have, or have had until its grace is over; or empty
---         user to whom it must be bound if there is no digest; this is not use
--- Result  {created in µs, touched in µs, 1 if the digest is the old one and 0 if not,
---         user or '', {name, value, …} of its fields};
---         {0} if it does not exist, has expired, or has another digest or user
+--         user to whom it must be bound if there is no digest; this does not touch the session
+-- Result  {created in µs, touched in µs, 1 if the digest is the old one and 0 if not, user or '',
+--         {name, value, …} of its fields}; {0} if it does not exist, has expired, or has another digest or user
 -- Clock   the server's
--- Atomic  because between the read and the touch another caller could destroy
---         the session, and the touch would leave half a record
+-- Atomic  because between the read and the touch another caller could destroy the session, and the touch would leave
+--         half a record
 
 local key, digest = KEYS[1], ARGV[4]
 local hash = redis.pcall('HGETALL', key)

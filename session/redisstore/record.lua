@@ -5,41 +5,26 @@
 --   size     bytes that its fields cost together
 --   old      the previous digest, if it may still read, with
 --   grace    µs since 1970 until which it may
---   user     the user to whom it is bound, if it is, with
+--   user     the user to whom it is bound, if any, with
 --   over     µs since 1970 at which it ends at the latest, before the user's index expires
---   :<name>  a field; the colon keeps any name apart from those above
+--   :<name>  a field; the colon distinguishes its name from those above
 --
--- Digests are compared with ==. Lua keeps one copy of a string and compares
--- addresses, and what timing could reveal of a digest is of no use: a login takes
--- the secret behind it.
+-- Digests are compared with ==. Lua has one copy of each string and compares addresses, so the time that this takes
+-- reveals nothing.
 
--- ends returns when a session expires, in µs.
-local function ends(s, idle, absolute)
-  return math.min(s.touched + idle, s.created + absolute, s.over or math.huge)
+-- whole returns the number in v, nil if digits did not write it.
+local function whole(v)
+  if v and #v <= 16 and string.find(v, '^%d+$') then return number(v) end
 end
 
--- expire lets Redis drop the key, not before the session expires.
-local function expire(s, idle, absolute) expire_at(ends(s, idle, absolute)) end
-
--- session returns the session with these fields of the hash, or nil and an error reply.
-local function session(digest, created, touched, size, old, grace, user, over)
-  local s = {digest = digest, created = whole(created), touched = whole(touched), size = whole(size),
-    old = old, grace = whole(grace), user = user, over = whole(over)}
-  if s.digest and #s.digest == 32 and s.created and s.touched and s.size
-    and (not old or #old == 32 and s.grace) and (not user or s.over) then return s end
-  return foreign()
-end
-
--- read returns the session, nil if the key does not exist, and nil and an error reply if it
--- holds something else.
+-- read returns the session; nil if the key does not exist; nil and an error reply if it holds something else.
 local function read()
-  local m, wrong = fields('digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
-  if not m then return nil, wrong end
-  return session(m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8])
-end
-
--- alive returns s; nil, and removes it, if it has expired.
-local function alive(s, idle, absolute)
-  if not s or ends(s, idle, absolute) > now then return s end
-  call('UNLINK', key)
+  local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
+  if m.err then return nil, m end
+  if not m[1] and call('EXISTS', key) == 0 then return nil end
+  local s = {digest = m[1], created = whole(m[2]), touched = whole(m[3]), size = whole(m[4]), old = m[5],
+    grace = whole(m[6]), user = m[7], over = whole(m[8])}
+  if s.digest and #s.digest == 32 and s.created and s.touched and s.size
+    and (not s.old or #s.old == 32 and s.grace) and (not s.user or s.over) then return s end
+  return nil, redis.error_reply('FOREIGN the key holds another hash')
 end

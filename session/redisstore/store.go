@@ -1,3 +1,29 @@
+// Package redisstore keeps sessions in Redis, so that several servers share them.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+//	store, err := redisstore.New(client, redisstore.Options{})
+//	m, err := session.New(store, session.Options{})
+//
+// A session is one hash, with one field for each field of the session. Each operation on it is one script, so that
+// writers of different fields never undo each other and nothing brings back a destroyed session. Times are the
+// server's. Concurrent calls of all stores on one client share a round trip, and nothing is sent twice.
+//
+// A session that is bound to a user also has an entry in the user's index, a sorted set that is often on another node
+// of a Cluster. The entry is written first, so that every bound session can be found without a scan. The session itself
+// decides to whom it is bound, so a wrong entry does no harm. Destroy and Revoke drop the entries of the sessions that
+// they remove. Later calls of List and Revoke drop other entries that are wrong. A session ends before its entry does:
+// at the latest by the absolute limit under which it was bound. The clocks of a Cluster's nodes must agree within a
+// minute.
+//
+// Every key has an expiry; the next touch or save restores a lost one. A longer limit takes effect for a session with
+// its next touch, a shorter one at once.
+//
+// Redis holds only digests of the secrets: its memory, dumps and replication stream cannot be used to log in. They
+// contain the values, which are not encrypted.
+//
+// If Redis is out of memory, it refuses saves, and loads that touch. If it evicts keys or loses writes in a failover,
+// sessions are lost, a session that was destroyed just before may exist again, and Revoke doesn't find a session
+// whose entry was lost.
 package redisstore
 
 import (
@@ -14,107 +40,94 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// MaxBytes bounds the size of a session: the bytes of the names and values of
-// its fields, and 64 more for each. A Commit that would exceed it is
-// [storage.ErrTooLarge].
+// An error that is not one of package session's is ErrNotSent, ErrNoReply, ErrKeyType, or a refusal by Redis.
+var (
+	// ErrNotSent means that a call was not sent to Redis: no connection could be made, its handshake failed, or none
+	// was free within Options.Timeout. The session is unchanged. After a Revoke, some sessions may be revoked.
+	ErrNotSent = redispipe.ErrNotSent
+	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply
+	// is unreadable. The operation may have been done, or may still be.
+	ErrNoReply = redispipe.ErrNoReply
+	// ErrKeyType is the error of Load, Commit and Destroy for a key that does not hold a complete session. The key
+	// stays unchanged. ErrKeyType wraps [storage.ErrCorrupt], so a manager treats the session as missing.
+	ErrKeyType = option.WithText("redisstore: the key does not hold a session", storage.ErrCorrupt)
+
+	errRedis      = errors.New("store unavailable")
+	errUnreadable = fmt.Errorf("%w: %w", errRedis, redispipe.ErrUnreadable)
+)
+
+// MaxBytes bounds the size of a session: the bytes of the names and values of its fields, and 64 more for each. A
+// Commit that would exceed it fails with [storage.ErrTooLarge], unless it makes the session smaller.
 const MaxBytes = 1 << 20
 
 const bytesPerField = 64
 
 // Options configure a [Store]. The zero value means the defaults.
 type Options struct {
-	// Prefix begins the name of every key; the session's locator follows, or "user:" and
-	// a digest of a user's name. Two applications on one Redis need different ones.
-	// Default: "session:".
+	// Prefix begins the name of every key. The session's locator follows, or "user:" and a digest of a user's name.
+	// Two applications on one Redis need different prefixes. Default: "session:".
 	Prefix string
-
-	// Timeout bounds every operation, with all its calls to Redis and with dialling, from
-	// the moment of the call, whatever the client's own timeouts. The context of an
-	// operation may end it sooner. Default: 250 ms.
+	// Timeout bounds every operation from the moment of the call, with all its calls to Redis and with dialling. The
+	// client's own timeouts have no effect. The context of an operation may end it sooner. Default: 250 ms; at most
+	// 30 s.
 	Timeout time.Duration
 }
 
-// Store is a session.Store in Redis. It is safe for concurrent use, and needs no Close.
+// Store is a session.Store in Redis. It is safe for concurrent use and needs no closing.
 //
-// Load, Commit and Destroy cost one script call, and one more on the user's index to bind a
-// session or to end one that is bound. Load costs time and bytes in proportion to the
-// session, Commit to the change. List and RevokeAll cost one call on the user's index and
-// one for each session in it, many of which share a round trip, and one for each 64
-// entries of the index that are dropped.
+// Load, Commit and Destroy cost one script call, and one more on the user's index to bind a session or to end a bound
+// one. Load costs time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on
+// the user's index, one for each session, many of which share a round trip, and one for each 64 entries that are
+// dropped.
 type Store struct {
-	prefix   string
 	timeout  time.Duration
 	pipe     *redispipe.Pipe
-	failures redispipe.Failures
+	failures redispipe.Failures // has the prefix of the keys
 }
 
-// New returns a store over client, which remains the caller's to close. It does not connect
-// to Redis; while Redis is down, operations return errors. It returns an error if client is
-// nil, or one that names the invalid option.
+// New returns a store over client, a *redis.Client (for a single server or Sentinel) or a *redis.ClusterClient, for
+// Redis 6.2 or later. The caller closes the client. New does not connect to Redis. It returns an error if client is
+// nil or of another type, or if an option is invalid.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if client == nil {
-		return nil, errors.New("redisstore: no client")
-	}
 	o.Prefix = cmp.Or(o.Prefix, "session:")
 	o.Timeout = cmp.Or(o.Timeout, 250*time.Millisecond)
-	if err := option.Duration("redisstore", "Options.Timeout", o.Timeout, 0); err != nil {
-		return nil, err
+	if o.Timeout < 0 || o.Timeout > maxTimeout {
+		return nil, option.Errorf("redisstore", "Options.Timeout", "is %v, want 0s to %v", o.Timeout, maxTimeout)
 	}
 	pipe, err := redispipe.For(client)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
 	failures := redispipe.Failures{Store: errRedis, KeyType: ErrKeyType, Prefix: o.Prefix}
-	return &Store{prefix: o.Prefix, timeout: o.Timeout, pipe: pipe, failures: failures}, nil
+	return &Store{timeout: o.Timeout, pipe: pipe, failures: failures}, nil
 }
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
-	reply, err := s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(),
-		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:]))
-	if err != nil {
-		return storage.Record{}, err
-	}
-	return parseRecord(reply)
+	return decodeRecord(s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(),
+		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:])))
 }
 
-// Commit implements session.Store. A session that would be larger than MaxBytes
-// is [storage.ErrTooLarge], unless the change makes it smaller. Binding costs a second
-// call, on the user's index; such a Commit takes at most 30 s, even if Options.Timeout is
-// longer.
+// Commit implements session.Store.
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
-	deadline := time.Now().Add(s.commitTimeout(d))
-	if err := d.Validate(); err != nil {
-		return err
-	}
+	deadline := time.Now().Add(s.timeout)
 	args, size := commitArgs(d)
-	if size > MaxBytes { // by itself, whatever is stored
+	if size > MaxBytes { // regardless of the stored session
 		return storage.ErrTooLarge
 	}
 	if d.Bind != "" {
-		if err := s.addToIndex(ctx, deadline, d); err != nil {
+		_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
+		if err != nil {
 			return err
 		}
 	}
-	reply, err := s.run(ctx, deadline, commitScript, d.Locator.Key(), args...)
-	if err != nil {
-		return err
-	}
-	return commitError(reply)
+	return decodeCommit(s.run(ctx, deadline, commitScript, d.Locator.Key(), args...))
 }
 
-func (s *Store) commitTimeout(d storage.Delta) time.Duration {
-	if d.Bind == "" {
-		return s.timeout
-	}
-	return min(s.timeout, bindTimeout)
-}
-
-// Destroy implements session.Store. If the session was bound, a second call drops it from
-// the user's index; Destroy succeeds even if that call fails.
+// Destroy implements session.Store. It succeeds even if it cannot drop the session's entry in the user's index.
 func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	deadline := time.Now().Add(s.timeout)
-	result, user, err := s.remove(ctx, deadline, l, string(d[:]), "")
+	result, user, err := decodeRemove(s.run(ctx, deadline, removeScript, l.Key(), string(d[:]), ""))
 	if user != "" {
 		s.dropFromIndex(ctx, deadline, user, []storage.Locator{l}, []time.Duration{dropNow})
 	}
@@ -124,26 +137,16 @@ func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	return err
 }
 
-// remove removes the session that has the digest, or is bound to the user if digest is
-// empty. It returns the user to whom a removed session was bound.
-func (s *Store) remove(ctx context.Context, deadline time.Time, l storage.Locator, digest, user string) (result int64, owner string, err error) {
-	reply, err := s.run(ctx, deadline, removeScript, l.Key(), digest, user)
-	if err != nil {
-		return 0, "", err
-	}
-	return parseRemove(reply)
-}
-
-// run runs a script on the key of that name, without the prefix. Its arguments are
-// strings and numbers, never a caller's []byte, because a round trip may outlive the call.
-func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.Script, name string, args ...any) ([]any, error) {
+// run runs a script on the key with this name after the prefix. The arguments are strings and numbers, never a caller's
+// []byte, because a round trip may outlive the call.
+func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.Script, name string, args ...any) (redispipe.Reader, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return redispipe.Reader{}, err
 	}
-	call := redispipe.Call{Script: script, Keys: []string{s.prefix + name}, Args: args}
+	call := redispipe.Call{Script: script, Keys: []string{s.failures.Prefix + name}, Args: args}
 	reply, err := s.pipe.Run(ctx, time.Until(deadline), call)
 	if err != nil {
-		return nil, s.failures.Wrap(ctx, err)
+		return redispipe.Reader{}, s.failures.Wrap(ctx, err)
 	}
-	return reply.Values, nil
+	return reply.Reader(), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/redisstore"
@@ -48,6 +49,13 @@ func newVisitor() (v visitor) {
 	return v
 }
 
+// only matches v's session.
+func (v visitor) only(l storage.Locator) bool { return l == v.locator }
+
+func anySession(storage.Locator) bool { return true }
+
+func second[T any](_ T, err error) error { return err }
+
 func (v visitor) key() string { return "session:" + v.locator.Key() }
 
 func (v visitor) delta(fields ...string) storage.Delta {
@@ -71,8 +79,12 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "no client")
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
-	_, err = redisstore.New(c, redisstore.Options{Timeout: -1})
-	require.ErrorContains(t, err, "Options.Timeout")
+	for _, timeout := range []time.Duration{-1, 30*time.Second + 1} { // an entry of an index is kept for a minute
+		_, err = redisstore.New(c, redisstore.Options{Timeout: timeout})
+		var wrong *option.Error
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "Options.Timeout", wrong.Field)
+	}
 }
 
 func TestRedisConformsToStore(t *testing.T) {

@@ -15,31 +15,28 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// A session and its user's index are two keys, on a Cluster often on two nodes, so that
-// no script can change both. The index is written first, and an entry stays for settleTime,
-// even if its session does not exist or is not the user's. A commit that takes longer than
-// bindTimeout, which is less, is a failure: then no client has got the secret of the
-// session that it may still bind.
+// A session and its user's index are two keys, on a Cluster often on two nodes, so that no script can change both. The
+// index is written first. An entry stays for settleTime, even if its session does not exist or is not bound to the
+// user. A Commit takes less than that, because maxTimeout bounds it: after a longer time, it cannot bind the session.
 //
-// The entry of a session that was just removed is dropped at once: a commit under way finds
-// the session gone, and one that creates has a locator of its own.
+// The entry of a session that was just removed is dropped at once. A Commit under way finds the session gone, and a new
+// session has a new locator.
 const (
-	settleTime  = time.Minute
-	bindTimeout = settleTime / 2
+	settleTime = time.Minute
+	maxTimeout = settleTime / 2
 )
 
-// How old an entry must be to be dropped.
+// The minimum age of an entry that is dropped.
 const (
-	keep        = time.Duration(-1) // never
-	dropNow     = time.Duration(0)  // its session was removed
-	dropSettled = settleTime        // its session has ended, or is not bound yet
+	keep        = time.Duration(-1) // the entry is not dropped
+	dropNow     = time.Duration(0)  // the session was removed
+	dropSettled = settleTime        // the session has ended, or is not bound yet
 )
 
 // parallel is how many sessions of a user are read or removed at a time.
 const parallel = 64
 
-// userKey names the index of a user with a hash, because a user's name may be personal, and
-// of any length.
+// userKey names the index of a user with a hash, because a user's name may be personal.
 func userKey(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
@@ -49,12 +46,9 @@ func userKey(user string) string {
 func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
 	var mu sync.Mutex
 	var entries []storage.Entry
-	err := s.forEach(ctx, user, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
-		reply, err := s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user)
-		if err != nil {
-			return keep, err
-		}
-		rec, err := parseRecord(reply)
+	all := func(storage.Locator) bool { return true }
+	err := s.forEach(ctx, user, all, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
+		rec, err := decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user))
 		if errors.Is(err, storage.ErrNotFound) {
 			return dropSettled, nil
 		}
@@ -69,32 +63,16 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	return entries, nil
 }
 
-// Revoke implements session.Store.
-func (s *Store) Revoke(ctx context.Context, user string, l storage.Locator) error {
-	if user == "" {
-		return ctx.Err()
-	}
-	deadline := time.Now().Add(s.timeout)
-	result, _, err := s.remove(ctx, deadline, l, "", user)
-	if result == removeDone {
-		s.dropFromIndex(ctx, deadline, user, []storage.Locator{l}, []time.Duration{dropNow})
-	}
-	return err
-}
-
-// RevokeAll implements session.Store. If Options.Timeout is too short for all of a user's
-// sessions, the next RevokeAll continues where this one ended.
-func (s *Store) RevokeAll(ctx context.Context, user string, except storage.Locator) (int, error) {
+// Revoke implements session.Store. If Options.Timeout is too short for all of a user's sessions, the next Revoke
+// continues with the rest.
+func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
 	var n atomic.Int64
-	err := s.forEach(ctx, user, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
-		if l == except {
-			return keep, nil
-		}
-		result, _, err := s.remove(ctx, deadline, l, "", user)
+	err := s.forEach(ctx, user, match, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
+		result, _, err := decodeRemove(s.run(ctx, deadline, removeScript, l.Key(), "", user))
 		switch {
 		case err != nil:
 			return keep, err
-		case result == removeDone:
+		case result == removed:
 			n.Add(1)
 			return dropNow, nil
 		}
@@ -103,21 +81,19 @@ func (s *Store) RevokeAll(ctx context.Context, user string, except storage.Locat
 	return int(n.Load()), err
 }
 
-// forEach calls f for each session in a user's index, in parallel, and drops
-// the entries that are as old as f returns. After an error it begins no more calls.
-func (s *Store) forEach(ctx context.Context, user string, f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
+// forEach calls f in parallel for each session in a user's index that matches. It drops the entries that are at least as
+// old as the age that f returns. After an error, it begins no more calls.
+func (s *Store) forEach(ctx context.Context, user string, match func(storage.Locator) bool,
+	f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
 	if user == "" {
 		return ctx.Err()
 	}
 	deadline := time.Now().Add(s.timeout)
-	reply, err := s.run(ctx, deadline, indexListScript, userKey(user))
+	locators, err := decodeIndex(s.run(ctx, deadline, indexListScript, userKey(user)))
 	if err != nil {
 		return err
 	}
-	locators, err := parseIndex(reply)
-	if err != nil {
-		return err
-	}
+	locators = slices.DeleteFunc(locators, func(l storage.Locator) bool { return !match(l) })
 	for chunk := range slices.Chunk(locators, parallel) {
 		ages := make([]time.Duration, len(chunk))
 		var calls errgroup.Group
@@ -135,14 +111,8 @@ func (s *Store) forEach(ctx context.Context, user string, f func(l storage.Locat
 	return nil
 }
 
-// addToIndex adds a session to its user's index, before it is bound.
-func (s *Store) addToIndex(ctx context.Context, deadline time.Time, d storage.Delta) error {
-	_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
-	return err
-}
-
-// dropFromIndex drops the entries that are at least as old as ages requires. If that fails, a
-// later List or RevokeAll drops them.
+// dropFromIndex drops the entries that are at least as old as ages requires. If that fails, a later List or Revoke drops
+// them.
 func (s *Store) dropFromIndex(ctx context.Context, deadline time.Time, user string, locators []storage.Locator, ages []time.Duration) {
 	var args []any
 	for i, l := range locators {

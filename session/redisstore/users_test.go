@@ -102,7 +102,7 @@ func TestLongestLimitsAreForever(t *testing.T) {
 	d := v.delta("a", "1")
 	d.Limits = forever
 	require.NoError(t, s.Commit(t.Context(), d))
-	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+	n, err := s.Revoke(t.Context(), "ada", anySession)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 }
@@ -134,8 +134,8 @@ func TestIndexDropsRemovedSessions(t *testing.T) {
 	s := newStore(t, c, patient)
 	for name, remove := range map[string]func(v visitor) error{
 		"Destroy":   func(v visitor) error { return s.Destroy(t.Context(), v.locator, v.digest) },
-		"Revoke":    func(v visitor) error { return s.Revoke(t.Context(), "ada", v.locator) },
-		"RevokeAll": func(visitor) error { _, err := s.RevokeAll(t.Context(), "ada", storage.Locator{}); return err },
+		"Revoke":    func(v visitor) error { return second(s.Revoke(t.Context(), "ada", v.only)) },
+		"RevokeAll": func(visitor) error { _, err := s.Revoke(t.Context(), "ada", anySession); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 3 {
@@ -143,9 +143,9 @@ func TestIndexDropsRemovedSessions(t *testing.T) {
 			}
 			require.Empty(t, c.Keys(t.Context(), "*").Val())
 			kept, ended := newVisitor().loggedIn(t, s, "ada", limits), newVisitor().loggedIn(t, s, "ada", limits)
-			_, err := s.RevokeAll(t.Context(), "bob", storage.Locator{})
+			_, err := s.Revoke(t.Context(), "bob", anySession)
 			require.NoError(t, err)
-			require.NoError(t, s.Revoke(t.Context(), "bob", kept.locator))
+			require.NoError(t, second(s.Revoke(t.Context(), "bob", kept.only)))
 			require.ErrorIs(t, s.Destroy(t.Context(), kept.locator, ended.digest), storage.ErrGone)
 			require.EqualValues(t, 2, entries(t, c))
 			require.NoError(t, s.Destroy(t.Context(), ended.locator, ended.digest))
@@ -201,13 +201,13 @@ func TestListBetweenTheTwoStepsOfALogin(t *testing.T) {
 		}
 		calls++
 		require.Zero(t, listed(t, s, "ada"))
-		_, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+		_, err := s.Revoke(t.Context(), "ada", anySession)
 		require.NoError(t, err)
 	}))
 	v.loggedIn(t, newStore(t, slow, patient), "ada", limits)
 	require.Equal(t, 1, calls)
 	require.Equal(t, 1, listed(t, s, "ada"))
-	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+	n, err := s.Revoke(t.Context(), "ada", anySession)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	_, err = s.Load(t.Context(), v.locator, v.digest, limits)
@@ -251,7 +251,7 @@ func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
 	for _, v := range []visitor{bob, anonymous, list} {
 		require.NoError(t, c.ZAdd(t.Context(), ada, redis.Z{Score: 1, Member: string(v.locator[:])}).Err())
 	}
-	n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+	n, err := s.Revoke(t.Context(), "ada", anySession)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	for _, v := range []visitor{bob, anonymous} {
@@ -269,7 +269,7 @@ func TestRoundTripsOfUserMethods(t *testing.T) {
 	s := newStore(t, server.Client(tapped(func(net.Conn, []byte) { writes.Add(1) })), patient)
 	newVisitor().loggedIn(t, s, "bob", limits) // the scripts get known
 	listed(t, s, "bob")
-	_, err := s.RevokeAll(t.Context(), "bob", storage.Locator{})
+	_, err := s.Revoke(t.Context(), "bob", anySession)
 	require.NoError(t, err)
 	costs := func(f func()) (calls int, trips int64) {
 		before, _ := server.Calls("evalsha")
@@ -293,7 +293,7 @@ func TestRoundTripsOfUserMethods(t *testing.T) {
 	require.Equal(t, 1+300, calls)
 	require.LessOrEqual(t, trips, int64(100))
 	calls, trips = costs(func() {
-		n, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+		n, err := s.Revoke(t.Context(), "ada", anySession)
 		require.NoError(t, err)
 		require.Equal(t, 300, n)
 	})
@@ -322,11 +322,11 @@ func TestInterruptedRevocationContinues(t *testing.T) {
 			_ = conn.Close()
 		}
 	})), patient)
-	first, err := cut.RevokeAll(t.Context(), "ada", storage.Locator{})
+	first, err := cut.Revoke(t.Context(), "ada", anySession)
 	require.ErrorIs(t, err, redisstore.ErrNoReply)
 	require.GreaterOrEqual(t, first, 128)
 	require.EqualValues(t, 200-128, entries(t, c))
-	second, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+	second, err := s.Revoke(t.Context(), "ada", anySession)
 	require.NoError(t, err)
 	require.Equal(t, 200, first+second)
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
@@ -344,7 +344,7 @@ func TestLoginWithoutIndexMakesNoSession(t *testing.T) {
 	d.Create, d.Bind = true, "ada"
 	require.Error(t, s.Commit(t.Context(), d))
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
-	_, err := s.RevokeAll(t.Context(), "ada", storage.Locator{})
+	_, err := s.Revoke(t.Context(), "ada", anySession)
 	require.Error(t, err, "sessions that cannot be found are not reported as revoked")
 	require.Equal(t, "x", c.Get(t.Context(), ada).Val())
 }

@@ -1,5 +1,5 @@
-// Package sessiontest gives requests in tests a session. It is a real one, in the store of
-// the server under test, so that the handler can also renew, revoke and destroy it:
+// Package sessiontest gives requests in tests a session. It is a real one, in the store of the server under test, so
+// that the handler can also renew, revoke and destroy it:
 //
 //	r := httptest.NewRequest("GET", "/me", nil)
 //	sessiontest.Login(t, srv.Sessions(), r, "42")
@@ -8,6 +8,7 @@ package sessiontest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -20,16 +21,12 @@ func Login(t testing.TB, m *session.Manager, r *http.Request, user string) {
 	t.Helper()
 	Do(t, m, r, func(ctx context.Context) error {
 		s, err := session.From(ctx)
-		if err != nil {
-			return err
-		}
-		return s.Bind(user)
+		return errors.Join(err, s.Bind(user))
 	})
 }
 
-// Do calls f with the context of a request that has the session of r, saves the session, and
-// puts a new token into r. Before the handler under test, f can write fields for it; after
-// it, f can read the handler's. An error ends the test.
+// Do calls f with the context of a request that has the session of r, saves the session, and puts a new token into r. f
+// can write fields for the handler under test, or read the fields that it has written. An error ends the test.
 func Do(t testing.TB, m *session.Manager, r *http.Request, f func(ctx context.Context) error) {
 	t.Helper()
 	reg := reqctx.NewRegistry(reqctx.Options{})
@@ -37,20 +34,17 @@ func Do(t testing.TB, m *session.Manager, r *http.Request, f func(ctx context.Co
 	c := reqctx.New(t.Context(), reg)
 	c.SetRequest(r)
 	h := http.Header{}
-	if err := f(c); err != nil {
-		t.Fatalf("sessiontest: %v", err)
+	err := f(c)
+	if err == nil {
+		err = errors.Join(c.Commit(http.StatusOK, h), c.Finish())
 	}
-	if err := c.Commit(http.StatusOK, h); err != nil {
-		t.Fatalf("sessiontest: %v", err)
-	}
-	if err := c.Finish(); err != nil {
+	if err != nil {
 		t.Fatalf("sessiontest: %v", err)
 	}
 	setToken(r, h)
 }
 
-// setToken puts the token of h, which holds nothing but the session's fields, into r, in place
-// of an earlier one.
+// setToken puts the token of h into r, in place of an earlier one. h has only the session's fields.
 func setToken(r *http.Request, h http.Header) {
 	for name, values := range h {
 		switch name {

@@ -1,31 +1,26 @@
 package storage
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"strconv"
 	"time"
-
-	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// A Delta is the changes of one request to one session. The zero Delta is not
-// valid. It formats and logs as "[redacted]".
+// A Delta is the changes of one request to one session. Package session has checked it. It formats as "[redacted]".
 type Delta struct {
 	redacted
 	Locator Locator
-	Digest  Digest            // of the secret that the writer has; for Create, of the new session
-	Create  bool              // make the session; otherwise it must exist
-	Rotate  Digest            // replaces the stored digest; zero keeps it; not with Create
+	Digest  Digest            // of the writer's secret; with Create, of the new session's
+	Create  bool              // creates the session; otherwise it must exist
+	Rotate  Digest            // replaces the stored digest; the zero Digest keeps it; not with Create
 	Grace   time.Duration     // with Rotate: how long the replaced digest still loads; 0 means not at all
-	Bind    string            // with Rotate or Create, without Grace: the user to bind the session to
+	Bind    string            // the user to bind to, at most MaxUser bytes; with Create, or with Rotate but without Grace
 	Expect  map[string]Value  // fields that must have these values; not with Create
 	Changes map[string]Change // by field; a name is any bytes, at least one
-	Limits  Limits
+	Limits  Limits            // Idle and Absolute are positive
 }
 
-// A Value is the stored value of a field, or none. It formats and logs as "[redacted]".
+// A Value is the stored value of a field, or none. It formats as "[redacted]".
 type Value struct {
 	redacted
 	Exists bool
@@ -43,59 +38,18 @@ type Change struct {
 type Op uint8
 
 const (
-	OpSet    Op = iota + 1 // replace or add the value; the last commit wins
-	OpDelete               // remove the field, if it exists
-	OpAdd                  // add to a whole number in decimal; a missing field is 0
+	OpSet    Op = iota + 1 // sets the value; the last commit wins
+	OpDelete               // removes the field, if it exists
+	OpAdd                  // adds to a whole number in decimal; a missing field is 0
 )
 
-// MaxCounter is the largest number that a counter holds, and -MaxCounter the
-// smallest: they are exact in every JSON decoder and in Lua.
-const MaxCounter = 1<<53 - 1
-
-// ExpectField adds a field to Expect.
-func (d *Delta) ExpectField(name string, v Value) {
-	if d.Expect == nil {
-		d.Expect = make(map[string]Value)
-	}
-	d.Expect[name] = v
-}
-
-// Validate returns an error if the delta is malformed: an unknown Op, a field
-// without a name, limits that are not positive, or fields of Delta that exclude each
-// other. Stores call it first.
-func (d Delta) Validate() error {
-	switch {
-	case d.Limits.Idle <= 0 || d.Limits.Absolute <= 0:
-		return errors.New("session: delta without limits")
-	case d.Create && (d.Rotate != Digest{} || len(d.Expect) > 0):
-		return errors.New("session: delta with Create, and Rotate or Expect")
-	case d.Grace < 0 || d.Grace > 0 && (d.Rotate == Digest{} || d.Bind != ""):
-		return errors.New("session: delta with a negative Grace, or one without Rotate or with Bind")
-	case d.Bind != "" && !d.Create && d.Rotate == Digest{}:
-		return errors.New("session: delta with Bind, without Create or Rotate")
-	}
-	for name, c := range d.Changes {
-		if err := c.validate(name); err != nil {
-			return err
-		}
-	}
-	if _, nameless := d.Expect[""]; nameless {
-		return errors.New("session: delta with a nameless field in Expect")
-	}
-	return nil
-}
-
-func (c Change) validate(name string) error {
-	switch {
-	case name == "":
-		return errors.New("session: delta with a nameless field")
-	case c.Op < OpSet || c.Op > OpAdd:
-		return fmt.Errorf("session: field %q: unknown op %d", name, c.Op)
-	case c.Op == OpAdd && !Countable(c.N):
-		return option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", ErrNotCounter)
-	}
-	return nil
-}
+const (
+	// MaxCounter is the largest number that a counter holds, and -MaxCounter the smallest. Every JSON decoder and
+	// Lua represent them exactly.
+	MaxCounter = 1<<53 - 1
+	// MaxUser is the maximum length of a user in bytes.
+	MaxUser = 1 << 10
+)
 
 // Countable reports whether a counter can hold n.
 func Countable(n int64) bool { return -MaxCounter <= n && n <= MaxCounter }
@@ -105,8 +59,8 @@ func (v Value) Equal(w Value) bool {
 	return v.Exists == w.Exists && (!v.Exists || string(v.Bytes) == string(w.Bytes))
 }
 
-// Counter returns the number that the field holds, 0 for none. It accepts only the text
-// that OpAdd writes for a number, so that all stores agree.
+// Counter returns the number that the field holds, 0 for none. It accepts only the text that OpAdd writes for a
+// number, so that all stores agree.
 func (v Value) Counter() (int64, error) {
 	if !v.Exists {
 		return 0, nil
@@ -140,19 +94,14 @@ func Lookup(fields map[string][]byte, name string) Value {
 	return Value{Exists: ok, Bytes: b}
 }
 
-// Meets reports whether the fields have the values of Expect.
-func (d Delta) Meets(fields map[string][]byte) bool {
+// Apply returns the fields after the delta's changes, or ErrConflict if the fields are not those of Expect. The
+// result shares no bytes with the delta. Apply doesn't change old.
+func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
 	for name, want := range d.Expect {
-		if !Lookup(fields, name).Equal(want) {
-			return false
+		if !Lookup(old, name).Equal(want) {
+			return nil, ErrConflict
 		}
 	}
-	return true
-}
-
-// Apply returns the fields after the delta's changes, which share no bytes with the
-// delta. It doesn't change old.
-func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
 	if len(d.Changes) == 0 {
 		return old, nil
 	}

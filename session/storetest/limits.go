@@ -15,7 +15,7 @@ func testIdleSessionEnds(t *testing.T, s *subject) {
 	s.advance(t, 1)
 	requireErrorIs(t, s.commit(t, i, setChange("revived", "yes")), storage.ErrGone)
 	s.requireGone(t, i)
-	for _, ended := range []id{i, unasked} { // as if it were not there
+	for _, ended := range []id{i, unasked} { // as if there were none
 		requireNoError(t, s.store.Destroy(t.Context(), ended.locator, newDigest()))
 	}
 	s.requireFields(t, kept, nil)
@@ -38,8 +38,7 @@ func testCommitTouches(t *testing.T, s *subject) {
 	s.requireFields(t, i, nil)
 }
 
-// testLoadBeforeTouchIsDue reads when the touch is not due, so that the session ends as if it had
-// not been read.
+// testLoadBeforeTouchIsDue loads when the touch is not due, so that the session ends as if it had not been loaded.
 func testLoadBeforeTouchIsDue(t *testing.T, s *subject) {
 	lim := s.timeLimits()
 	lim.Touch = s.units(6)

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// runConcurrently calls f from n goroutines that begin at one moment.
+// runConcurrently calls f from n goroutines that begin at the same moment.
 func runConcurrently(n int, f func(k int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -24,68 +24,60 @@ func runConcurrently(n int, f func(k int)) {
 	wg.Wait()
 }
 
+// race runs f n times concurrently. It fails unless want of the calls succeed and the others return the error other.
+func race(t *testing.T, n, want int, other error, f func(k int) error) {
+	t.Helper()
+	var succeeded, odd atomic.Int64
+	runConcurrently(n, func(k int) {
+		switch err := f(k); {
+		case err == nil:
+			succeeded.Add(1)
+		case !errors.Is(err, other):
+			odd.Add(1)
+		}
+	})
+	if int(succeeded.Load()) != want || odd.Load() != 0 {
+		t.Fatalf("%d of %d calls succeeded, not %d; %d failed with another error than %v", succeeded.Load(), n, want, odd.Load(), other)
+	}
+}
+
 func testConcurrentFields(t *testing.T, s *subject) {
 	const n = 1000
 	i := s.create(t, map[string]string{"user": "ada"})
-	var failed atomic.Int64
-	runConcurrently(n, func(k int) {
-		if s.commit(t, i, setChange(fmt.Sprint("field", k), fmt.Sprint(k))) != nil {
-			failed.Add(1)
-		}
-	})
+	race(t, n, n, nil, func(k int) error { return s.commit(t, i, setChange(fmt.Sprint("field", k), fmt.Sprint(k))) })
 	want := map[string]string{"user": "ada"}
 	for k := range n {
 		want[fmt.Sprint("field", k)] = fmt.Sprint(k)
-	}
-	if failed.Load() != 0 {
-		t.Fatalf("%d of %d commits failed", failed.Load(), n)
 	}
 	s.requireFields(t, i, want)
 }
 
 func testConcurrentCreates(t *testing.T, s *subject) {
-	const n = 50
 	i := newID()
-	var won, odd atomic.Int64
-	runConcurrently(n, func(k int) {
+	race(t, 50, 1, storage.ErrExists, func(k int) error {
 		d := s.newDelta(i, setChange("winner", fmt.Sprint(k)))
 		d.Create = true
-		switch err := s.store.Commit(t.Context(), d); {
-		case err == nil:
-			won.Add(1)
-		case !errors.Is(err, storage.ErrExists):
-			odd.Add(1)
-		}
+		return s.store.Commit(t.Context(), d)
 	})
-	if won.Load() != 1 || odd.Load() != 0 {
-		t.Fatalf("%d creates succeeded and %d failed with something else than ErrExists", won.Load(), odd.Load())
-	}
 }
 
 func testConcurrentRotations(t *testing.T, s *subject) {
-	const n = 50
 	i := s.create(t, nil)
-	var winners sync.Map
-	runConcurrently(n, func(int) {
+	winner := make(chan storage.Digest, 50)
+	race(t, cap(winner), 1, storage.ErrGone, func(int) error {
 		d := s.newDelta(i, nil)
 		d.Rotate = newDigest()
-		if s.store.Commit(t.Context(), d) == nil {
-			winners.Store(d.Rotate, true)
+		err := s.store.Commit(t.Context(), d)
+		if err == nil {
+			winner <- d.Rotate
 		}
+		return err
 	})
-	won := 0
-	winners.Range(func(digest, _ any) bool {
-		won++
-		s.requireFields(t, id{i.locator, digest.(storage.Digest)}, nil)
-		return true
-	})
-	if won != 1 {
-		t.Fatalf("%d of %d rotations from one secret succeeded", won, n)
-	}
+	s.requireFields(t, id{i.locator, <-winner}, nil)
 }
 
-// testDestroyDuringCommits commits, loads and destroys at once: whatever the order, nothing
-// is left, and no commit that began after the destroy had returned succeeds.
+// testDestroyDuringCommits commits and destroys at the same time. Afterwards nothing is left, and no commit that began
+// after the destroy had returned succeeds.
 func testDestroyDuringCommits(t *testing.T, s *subject) {
 	for range 20 {
 		i := s.create(t, map[string]string{"user": "ada"})

@@ -31,7 +31,7 @@ func (s *subject) rotate(t *testing.T, i id, grace time.Duration) id {
 	return renewed
 }
 
-// requireReadOnly fails unless the session can be read by i, and not written.
+// requireReadOnly fails unless i can read the session but not write it.
 func (s *subject) requireReadOnly(t *testing.T, i id, user string) {
 	t.Helper()
 	rec, err := s.load(t, i)
@@ -66,7 +66,7 @@ func testSecretInGrace(t *testing.T, s *subject) {
 	s.advance(t, 9)
 	s.requireReadOnly(t, renewed, "bob")
 	s.advance(t, 1)
-	s.requireGone(t, renewed) // what is read with an old secret is not used
+	s.requireGone(t, renewed) // a read with an old secret does not touch the session
 	s.requireGone(t, again)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// bind binds i to user, under a new secret.
+// bind binds i to user, with a new secret.
 func (s *subject) bind(t *testing.T, i id, user string) id {
 	t.Helper()
 	renewed := id{i.locator, newDigest()}
@@ -22,7 +22,7 @@ func (s *subject) bind(t *testing.T, i id, user string) id {
 	return renewed
 }
 
-// login creates a session that is user's.
+// login creates a session that is bound to user.
 func (s *subject) login(t *testing.T, user string) id {
 	t.Helper()
 	i := newID()
@@ -32,25 +32,35 @@ func (s *subject) login(t *testing.T, user string) id {
 	return i
 }
 
-// requireListed fails unless exactly these sessions are user's.
+// requireListed fails unless List returns exactly these sessions for user.
 func (s *subject) requireListed(t *testing.T, user string, want ...id) {
 	t.Helper()
 	entries, err := s.store.List(t.Context(), user, s.timeLimits())
 	requireNoError(t, err)
-	got := map[storage.Locator]bool{}
+	got, wanted := map[storage.Locator]bool{}, map[storage.Locator]bool{}
 	for _, e := range entries {
 		got[e.Locator] = true
 		if e.Record.User != user {
 			t.Fatalf("a session of %q is listed for %q", e.Record.User, user)
 		}
 	}
-	wanted := map[storage.Locator]bool{}
 	for _, i := range want {
 		wanted[i.locator] = true
 	}
 	if len(entries) != len(want) || !maps.Equal(got, wanted) {
-		t.Fatalf("%d sessions are listed for %q, %d of them are other ones than the %d that are the user's",
-			len(entries), user, len(slices.DeleteFunc(slices.Collect(maps.Keys(got)), func(l storage.Locator) bool { return wanted[l] })), len(want))
+		t.Fatalf("%d sessions are listed for %q, not the %d that are the user's", len(entries), user, len(want))
+	}
+}
+
+// requireRevoked revokes the sessions of user, except some, and fails unless their number is want.
+func (s *subject) requireRevoked(t *testing.T, want int, user string, except ...id) {
+	t.Helper()
+	n, err := s.store.Revoke(t.Context(), user, func(l storage.Locator) bool {
+		return !slices.ContainsFunc(except, func(i id) bool { return i.locator == l })
+	})
+	requireNoError(t, err)
+	if n != want {
+		t.Fatalf("%d sessions of %q were revoked, not %d", n, user, want)
 	}
 }
 
@@ -64,7 +74,7 @@ func testListOfUser(t *testing.T, s *subject) {
 	s.requireListed(t, "")
 	s.requireListed(t, "ad")
 
-	odd := "\x00\xff{}:* " + strings.Repeat("é", 500)
+	odd := "\x00\xff{}:* " + strings.Repeat("é", (storage.MaxUser-7)/2)
 	s.requireListed(t, odd, s.login(t, odd))
 
 	for i, want := range map[id]string{phone: "ada", bob: "bob", anonymous: ""} {
@@ -79,18 +89,12 @@ func testListOfUser(t *testing.T, s *subject) {
 	entries, err := s.store.List(t.Context(), "ada", s.timeLimits())
 	requireNoError(t, err)
 	for _, e := range entries {
-		rec, used := e.Record, e.Record.Touched.Sub(e.Record.Created)
-		switch string(rec.Fields["device"]) {
-		case "phone":
-			if used != 0 {
-				t.Fatalf("what was not used since was used %v after its creation", used)
-			}
-		case "laptop":
-			if used < s.units(2) {
-				t.Fatalf("what was used 2 units after its creation was used %v after", used)
-			}
-		default:
-			t.Fatalf("a session has the fields %q", rec.Fields)
+		used := e.Record.Touched.Sub(e.Record.Created)
+		switch device := string(e.Record.Fields["device"]); {
+		case device != "phone" && device != "laptop":
+			t.Fatalf("a session has the fields %q", e.Record.Fields)
+		case (used >= s.units(2)) != (device == "laptop"):
+			t.Fatalf("the %s was used %v after its creation", device, used)
 		}
 	}
 }
@@ -101,12 +105,7 @@ func testBindToOtherUser(t *testing.T, s *subject) {
 	s.requireGone(t, ada)
 	s.requireListed(t, "ada")
 	s.requireListed(t, "bob", bob)
-	n, err := s.store.RevokeAll(t.Context(), "ada", storage.Locator{})
-	requireNoError(t, err)
-	requireNoError(t, s.store.Revoke(t.Context(), "ada", bob.locator))
-	if n != 0 {
-		t.Fatalf("%d sessions were revoked of a user without sessions", n)
-	}
+	s.requireRevoked(t, 0, "ada")
 	s.requireFields(t, bob, map[string]string{"device": "phone"})
 	again := s.bind(t, bob, "bob")
 	s.requireListed(t, "bob", again)
@@ -115,52 +114,25 @@ func testBindToOtherUser(t *testing.T, s *subject) {
 }
 
 func testRevoke(t *testing.T, s *subject) {
-	one, two := s.login(t, "ada"), s.login(t, "ada")
-	anonymous := s.create(t, nil)
-	requireNoError(t, s.store.Revoke(t.Context(), "ada", one.locator))
-	s.requireGone(t, one)
-	for _, l := range []storage.Locator{one.locator, newID().locator, anonymous.locator} {
-		requireNoError(t, s.store.Revoke(t.Context(), "ada", l))
-	}
-	requireNoError(t, s.store.Revoke(t.Context(), "bob", two.locator))
-	requireNoError(t, s.store.Revoke(t.Context(), "", anonymous.locator))
-	s.requireFields(t, anonymous, nil)
-	s.requireFields(t, two, map[string]string{"device": "phone"})
-	s.requireListed(t, "ada", two)
-}
-
-func testRevokeAll(t *testing.T, s *subject) {
 	var ada []id
 	for range 5 {
 		ada = append(ada, s.login(t, "ada"))
 	}
 	bob, anonymous := s.login(t, "bob"), s.create(t, nil)
-	revoked := func(want int, except storage.Locator) {
-		t.Helper()
-		n, err := s.store.RevokeAll(t.Context(), "ada", except)
-		requireNoError(t, err)
-		if n != want {
-			t.Fatalf("%d sessions were revoked, not %d", n, want)
-		}
-	}
 	requireNoError(t, s.store.Destroy(t.Context(), ada[4].locator, ada[4].digest))
-	revoked(3, ada[1].locator)
-	s.requireListed(t, "ada", ada[1])
+	s.requireRevoked(t, 0, "ada", ada...)
+	s.requireRevoked(t, 1, "ada", ada[1:]...)
+	s.requireGone(t, ada[0])
+	s.requireListed(t, "ada", ada[1:4]...)
+	s.requireRevoked(t, 2, "ada", ada[1])
 	s.requireFields(t, ada[1], map[string]string{"device": "phone"})
-	for _, k := range []int{0, 2, 3, 4} {
-		s.requireGone(t, ada[k])
+	s.requireRevoked(t, 1, "ada")
+	for _, i := range ada {
+		s.requireGone(t, i)
 	}
-	revoked(0, ada[1].locator)
-	revoked(1, storage.Locator{})
-	s.requireGone(t, ada[1])
-	revoked(0, storage.Locator{})
 	s.requireListed(t, "ada")
-	s.requireListed(t, "bob", bob)
-	n, err := s.store.RevokeAll(t.Context(), "", storage.Locator{})
-	requireNoError(t, err)
-	if n != 0 {
-		t.Fatalf("%d sessions without a user were revoked", n)
-	}
+	s.requireRevoked(t, 0, "ada")
+	s.requireRevoked(t, 0, "") // does not mean the sessions without a user
 	s.requireFields(t, bob, map[string]string{"device": "phone"})
 	s.requireFields(t, anonymous, nil)
 }
@@ -174,22 +146,17 @@ func testListWithoutEnded(t *testing.T, s *subject) {
 	s.advance(t, 1)
 	s.requireListed(t, "ada", kept)
 	s.requireGone(t, idle)
-	s.requireFields(t, kept, map[string]string{"device": "phone"})
 	for range 3 {
-		s.advance(t, 9)
 		s.requireFields(t, kept, map[string]string{"device": "phone"})
+		s.advance(t, 9)
 	}
 	s.requireListed(t, "ada", kept)
-	n, err := s.store.RevokeAll(t.Context(), "ada", storage.Locator{})
-	requireNoError(t, err)
-	if n != 1 {
-		t.Fatalf("%d sessions were revoked where one was alive", n)
-	}
+	s.requireRevoked(t, 1, "ada")
 	s.requireGone(t, kept)
 }
 
-// testBindDuringDestroy binds a session again while it is destroyed or revoked. One comes first: the
-// session is gone, or it is listed and can be revoked.
+// testBindDuringDestroy binds a session again while it is destroyed or revoked. Afterwards the session is gone, or it is
+// listed and can be revoked.
 func testBindDuringDestroy(t *testing.T, s *subject) {
 	for round := range 10 {
 		user := fmt.Sprint("ada", round)
@@ -200,36 +167,39 @@ func testBindDuringDestroy(t *testing.T, s *subject) {
 		}
 		runConcurrently(6, func(k int) {
 			ctx := context.WithoutCancel(t.Context())
-			switch k {
-			case 0:
+			switch {
+			case k == 0:
 				_ = s.store.Destroy(ctx, i.locator, i.digest)
-			case 1:
-				if round%2 == 0 {
-					_ = s.store.Revoke(ctx, user, i.locator)
-				}
-			default:
+			case k > 1:
 				d := s.newDelta(i, nil)
 				d.Rotate, d.Bind = all[k-1].digest, user
 				_ = s.store.Commit(ctx, d)
+			case round%2 == 0:
+				_, _ = s.store.Revoke(ctx, user, func(l storage.Locator) bool { return l == i.locator })
 			}
 		})
-		var left []id
-		for _, i := range all {
-			if _, err := s.load(t, i); err == nil {
-				left = append(left, i)
-			}
-		}
-		s.requireListed(t, user, left...)
-		n, err := s.store.RevokeAll(t.Context(), user, storage.Locator{})
-		requireNoError(t, err)
-		if n != len(left) {
-			t.Fatalf("%d sessions were revoked, and %d were left", n, len(left))
-		}
+		s.requireRestRevoked(t, user, all)
 	}
 }
 
-// testRevokeDuringLogins logs in and revokes at once. What was bound before is gone; what was
-// bound meanwhile is gone, or is listed and goes with the next.
+// requireRestRevoked fails unless those of all that can be loaded are listed and can be revoked.
+func (s *subject) requireRestRevoked(t *testing.T, user string, all []id) {
+	t.Helper()
+	var left []id
+	for _, i := range all {
+		if _, err := s.load(t, i); err == nil {
+			left = append(left, i)
+		}
+	}
+	s.requireListed(t, user, left...)
+	s.requireRevoked(t, len(left), user)
+	for _, i := range all {
+		s.requireGone(t, i)
+	}
+}
+
+// testRevokeDuringLogins logs in and revokes at the same time. A session that was bound before is gone. A session that was
+// bound meanwhile is gone, or is listed and can be revoked.
 func testRevokeDuringLogins(t *testing.T, s *subject) {
 	for round := range 5 {
 		user := fmt.Sprint("ada", round)
@@ -238,7 +208,7 @@ func testRevokeDuringLogins(t *testing.T, s *subject) {
 		var during []id
 		runConcurrently(20, func(k int) {
 			if k%5 == 4 {
-				if _, err := s.store.RevokeAll(t.Context(), user, storage.Locator{}); err != nil {
+				if _, err := s.store.Revoke(t.Context(), user, func(storage.Locator) bool { return true }); err != nil {
 					t.Error(err)
 				}
 				return
@@ -256,20 +226,6 @@ func testRevokeDuringLogins(t *testing.T, s *subject) {
 		for _, i := range before {
 			s.requireGone(t, i)
 		}
-		var left []id
-		for _, i := range during {
-			if _, err := s.load(t, i); err == nil {
-				left = append(left, i)
-			}
-		}
-		s.requireListed(t, user, left...)
-		n, err := s.store.RevokeAll(t.Context(), user, storage.Locator{})
-		requireNoError(t, err)
-		if n != len(left) {
-			t.Fatalf("%d sessions were revoked, and %d were left", n, len(left))
-		}
-		for _, i := range left {
-			s.requireGone(t, i)
-		}
+		s.requireRestRevoked(t, user, during)
 	}
 }

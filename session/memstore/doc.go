@@ -1,2 +1,0 @@
-// Package memstore keeps sessions in the memory of this process.
-package memstore

@@ -1,0 +1,162 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lazyreq/lazyreq/session/storage"
+)
+
+// An Info describes one of a user's sessions. [Field.Of] reads its values, which appear neither in its formatted form
+// nor in its JSON.
+type Info struct {
+	ID      string                          `json:"id"`      // for Revoke; it cannot be used to log in
+	Created time.Time                       `json:"created"` // by the store's clock
+	Used    time.Time                       `json:"used"`    // the last recorded use: see Options.IdleTimeout
+	Current bool                            `json:"current"` // this is the session of the request that lists
+	lookup  func(name string) storage.Value // a function, because formatting shows only its address
+}
+
+// List returns the sessions that are bound to user, the newest first. It needs no request.
+func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
+	return m.list(ctx, user, storage.Locator{})
+}
+
+// Revoke removes one of user's sessions, by its Info.ID, at once. It returns nil if the session has ended or belongs
+// to another user. It needs no request.
+func (m *Manager) Revoke(ctx context.Context, user, id string) error {
+	_, err := m.revoke(ctx, user, func(l storage.Locator) bool { return infoID(l) == id })
+	return err
+}
+
+// RevokeAll removes all sessions of user at once and returns their number, with the guarantees of
+// [Session.RevokeOthers]. It needs no request.
+func (m *Manager) RevokeAll(ctx context.Context, user string) (int, error) {
+	return m.revoke(ctx, user, func(storage.Locator) bool { return true })
+}
+
+func (m *Manager) revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
+	if user == "" {
+		return 0, ErrNotBound
+	}
+	n, err := m.store.Revoke(ctx, user, match)
+	if err != nil {
+		return n, &Error{Action: "revoke", Err: err}
+	}
+	return n, nil
+}
+
+func (m *Manager) list(ctx context.Context, user string, own storage.Locator) ([]Info, error) {
+	if user == "" {
+		return nil, ErrNotBound
+	}
+	entries, err := m.store.List(ctx, user, m.limits)
+	if err != nil {
+		return nil, &Error{Action: "list", Err: err}
+	}
+	infos := make([]Info, len(entries))
+	for i, e := range entries {
+		infos[i] = Info{
+			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched, Current: e.Locator == own,
+			lookup: func(name string) storage.Value { return storage.Lookup(e.Record.Fields, name) },
+		}
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return b.Created.Compare(a.Created) })
+	return infos, nil
+}
+
+// infoID returns a hash that identifies a session without revealing its locator.
+func infoID(l storage.Locator) string {
+	sum := sha256.Sum256(l[:])
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// List returns the saved sessions of this session's user, the newest first, including this session once it is saved. It
+// returns [ErrNotBound] if no user is bound.
+func (s Session) List() ([]Info, error) {
+	st, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	user, own := st.userLocked(), st.snap.token.locator
+	st.mu.Unlock()
+	return st.m.list(s.ctx, user, own)
+}
+
+// Revoke removes one of the user's other sessions, by its Info.ID, at once. It returns nil if that session has already
+// ended. To end this session, use Destroy.
+func (s Session) Revoke(id string) error {
+	st, user, own, err := s.authorize("Revoke")
+	switch {
+	case err != nil:
+		return err
+	case id == infoID(own):
+		return errors.New("session: Revoke of the request's own session; use Destroy")
+	}
+	_, err = st.revoke(user, func(l storage.Locator) bool { return infoID(l) == id })
+	return err
+}
+
+// RevokeOthers removes all other sessions of the user at once, for instance after a change of the password, and returns
+// their number. After an error, some may be left. It returns [ErrNotBound] if no user is bound to this session, and
+// [ErrGone] if this session ended or was renewed meanwhile.
+//
+// A revoked session never comes back: its record is removed, and a request that has loaded it cannot save. A login at
+// the same moment may come after the revocation.
+func (s Session) RevokeOthers() (int, error) {
+	st, user, own, err := s.authorize("RevokeOthers")
+	if err != nil {
+		return 0, err
+	}
+	return st.revoke(user, func(l storage.Locator) bool { return l != own })
+}
+
+// RevokeAll removes all sessions of the user, as RevokeOthers and Destroy do together.
+func (s Session) RevokeAll() (int, error) {
+	st, user, _, err := s.authorize("RevokeAll")
+	if err != nil {
+		return 0, err
+	}
+	n, err := st.revoke(user, func(storage.Locator) bool { return true })
+	if err != nil {
+		return n, err
+	}
+	return n, s.Destroy()
+}
+
+func (s *state) revoke(user string, match func(storage.Locator) bool) (int, error) {
+	ctx, cancel := s.m.detach(s.c)
+	defer cancel()
+	return s.m.revoke(ctx, user, match)
+}
+
+// authorize returns the user and the own locator of a session that is about to end others. It asks the store again,
+// because a request with a stolen session must not end others once that session was revoked.
+func (s Session) authorize(method string) (st *state, user string, own storage.Locator, err error) {
+	st, t, err := s.lockForEnd(method)
+	if err != nil {
+		return nil, "", own, err
+	}
+	user = st.userLocked()
+	st.mu.Unlock()
+	switch {
+	case user == "":
+		return nil, "", own, ErrNotBound
+	case t == token{}: // it will be created with the save
+		return st, user, own, nil
+	}
+	ctx, cancel := st.m.detach(st.c)
+	defer cancel()
+	rec, err := st.m.store.Load(ctx, t.locator, t.digest, st.m.limits)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {
+		err = ErrGone
+	}
+	if err != nil {
+		return nil, "", own, &Error{Action: "revoke", Err: err}
+	}
+	return st, user, t.locator, nil
+}
