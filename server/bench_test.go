@@ -2,19 +2,15 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testenv"
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -86,56 +82,6 @@ func BenchmarkServeHTTP(b *testing.B) {
 			}
 		})
 	}
-}
-
-// BenchmarkRoute is a request to a route without options, to one that requires and prefetches resolved
-// properties, and to one of a group with middleware.
-func BenchmarkRoute(b *testing.B) {
-	srv, _ := newServer(b, server.Options{})
-	key := reqctx.NewKey[int]("key")
-	reqctx.ProvideState(srv.Registry(), key, func(context.Context) (int, error) { return 1, nil })
-	srv.HandleFunc("GET /plain", nothing)
-	srv.HandleFunc("GET /required", nothing, server.Require(key), server.Prefetch(key))
-	group := srv.Group("/group/")
-	group.Use(around)
-	group.HandleFunc("GET /plain", nothing)
-	for _, path := range []string{"/plain", "/required", "/group/plain"} {
-		b.Run(path[1:], func(b *testing.B) {
-			w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", path, nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				srv.ServeHTTP(w, r)
-			}
-		})
-	}
-}
-
-// BenchmarkLoopback sends requests that touch nothing to both servers in turn, a
-// round to each, over one connection each, and reports the medians of the rounds
-// and the ratio, ours to bare.
-func BenchmarkLoopback(b *testing.B) {
-	const round = 100
-	bare, lazy := untouched(b)
-	conns := []*roundTripper{dial(b, bare), dial(b, lazy)}
-	var took [2][]time.Duration
-	for n := 0; b.Loop(); n++ {
-		for i := range conns {
-			i = (i + n) % 2 // neither is always first
-			began := time.Now()
-			for range round {
-				conns[i].do(b)
-			}
-			took[i] = append(took[i], time.Since(began)/round)
-		}
-	}
-	b.ReportMetric(float64(median(took[0])), "bare-ns/req")
-	b.ReportMetric(float64(median(took[1])), "lazyreq-ns/req")
-	b.ReportMetric(float64(median(took[1]))/float64(median(took[0])), "ratio")
-}
-
-func median(ds []time.Duration) time.Duration {
-	slices.Sort(ds)
-	return ds[len(ds)/2]
 }
 
 // roundTripper sends one request at a time with next to no work of its own.

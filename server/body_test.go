@@ -2,10 +2,17 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"mime/multipart"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,19 +71,8 @@ func TestErrorsAfterAStalledBody(t *testing.T) {
 	}
 }
 
-func TestMalformedBodyIsTheClientsFault(t *testing.T) {
+func TestErrorsOfABody(t *testing.T) {
 	srv, l := newBodies(t)
-	url, _ := listen(t, srv)
-	conn := begin(t, url, "POST /returned HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, http.StatusBadRequest, res.StatusCode)
-	require.Empty(t, l.at("ERROR"))
-}
-
-func TestErrorOfABodyKeepsItsCause(t *testing.T) {
-	srv, _ := newBodies(t)
 	failed := make(chan error, 1)
 	srv.HandleFunc("POST /", func(w http.ResponseWriter, req *server.Request) error {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
@@ -85,8 +81,179 @@ func TestErrorOfABodyKeepsItsCause(t *testing.T) {
 		return nil
 	})
 	url, _ := listen(t, srv)
+	conn := begin(t, url, "POST /returned HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadRequest, res.StatusCode, "a malformed body is the client's fault")
+	require.Empty(t, l.at("ERROR"))
+
 	begin(t, url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-	err := <-failed
+	err = <-failed
 	require.ErrorIs(t, err, params.ErrInterrupted)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// A client whose body is refused can read the response: the connection ends in order, and not with a reset,
+// which could come first.
+func TestRefusedBodyEndsConnectionInOrder(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
+		if _, err := io.ReadFull(req.Body, make([]byte, 10)); err != nil {
+			return err
+		}
+		return &server.Problem{Status: http.StatusRequestEntityTooLarge}
+	})
+	plain := httptest.NewServer(srv)
+	t.Cleanup(plain.Close)
+	for name, head := range map[string]string{
+		"expect": "POST / HTTP/1.1\r\nExpect: 100-continue\r\n",
+		"close":  "POST / HTTP/1.1\r\nConnection: close\r\n",
+		"1.0":    "POST / HTTP/1.0\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", plain.Listener.Addr().String())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+			_, err = io.WriteString(conn, head+"Host: a\r\nContent-Length: 5000000\r\n\r\n"+strings.Repeat("x", 100_000))
+			require.NoError(t, err)
+			in := bufio.NewReader(conn)
+			res, err := http.ReadResponse(in, nil)
+			if err == nil && res.StatusCode == http.StatusContinue {
+				res, err = http.ReadResponse(in, nil)
+			}
+			require.NoError(t, err)
+			require.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
+			_, err = io.ReadAll(res.Body)
+			require.NoError(t, err)
+			_, err = in.ReadByte()
+			require.ErrorIs(t, err, io.EOF)
+		})
+	}
+}
+
+// upload is a form with a text and a file.
+func upload(tb testing.TB, size int) *http.Request {
+	tb.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	require.NoError(tb, w.WriteField("title", "T"))
+	part, err := w.CreateFormFile("file", "f.bin")
+	require.NoError(tb, err)
+	_, err = part.Write(bytes.Repeat([]byte("x"), size))
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	r := httptest.NewRequest("POST", "/upload", &b)
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	return r
+}
+
+func TestFilesAreGoneAfterTheResponse(t *testing.T) {
+	for name, read := range map[string]func(t *testing.T, req *server.Request){
+		"File": func(t *testing.T, req *server.Request) {
+			f, err := req.Params().File("file")
+			require.NoError(t, err)
+			require.EqualValues(t, 200_000, f.Size)
+		},
+		"ParseMultipartForm": func(t *testing.T, req *server.Request) {
+			require.NoError(t, req.ParseMultipartForm(1000))
+			title, err := req.Params().String("title")
+			require.NoError(t, err)
+			require.Equal(t, "T", title)
+			f, err := req.Params().File("file")
+			require.NoError(t, err)
+			require.EqualValues(t, 200_000, f.Size)
+		},
+	} {
+		for end, handler := range map[string]func(w http.ResponseWriter) error{
+			"response": func(http.ResponseWriter) error { return nil },
+			"error":    func(http.ResponseWriter) error { return errors.New("failed") },
+			"panic":    func(http.ResponseWriter) error { panic("failed") },
+			"abort":    func(http.ResponseWriter) error { panic(http.ErrAbortHandler) },
+		} {
+			t.Run(name+", "+end, func(t *testing.T) {
+				dir := t.TempDir()
+				t.Setenv("TMPDIR", dir)
+				srv, l := newServer(t, server.Options{})
+				srv.HandleFunc("POST /upload", func(w http.ResponseWriter, req *server.Request) error {
+					read(t, req)
+					open, known := openIn(t, dir)
+					require.Equal(t, known, open > 0)
+					return handler(w)
+				})
+				func() {
+					defer func() { _ = recover() }() // an abort goes through
+					send(srv, upload(t, 200_000))
+				}()
+				require.NoError(t, srv.Shutdown(t.Context()))
+				left, err := os.ReadDir(dir)
+				require.NoError(t, err)
+				require.Empty(t, left)
+				open, _ := openIn(t, dir)
+				require.Zero(t, open)
+				for _, line := range l.at("ERROR") {
+					require.NotContains(t, fmt.Sprint(line), "clean-up")
+				}
+			})
+		}
+	}
+}
+
+// openIn counts the files of dir that this process has open, where that can be known;
+// those that have no name any more count too.
+func openIn(tb testing.TB, dir string) (n int, known bool) {
+	tb.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0, false
+	}
+	for _, fd := range list {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, dir) {
+			n++
+		}
+	}
+	return n, true
+}
+
+// get is a request.
+const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// begin returns a connection on which the beginning of a request was sent.
+func begin(tb testing.TB, url, request string) net.Conn {
+	tb.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, request)
+	require.NoError(tb, err)
+	return conn
+}
+
+// The deadline for the body is not one for the handler: the server would take it for a
+// client that went away.
+func TestDeadlineOfABodyEndsWithIt(t *testing.T) {
+	t.Parallel()
+	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 500 * time.Millisecond}})
+	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
+		if _, err := req.Params().Form().String("a"); err != nil {
+			return err
+		}
+		select {
+		case <-req.Context().Done():
+			return context.Cause(req.Context())
+		case <-time.After(700 * time.Millisecond):
+			return nil
+		}
+	})
+	url, _ := listen(t, srv)
+	conn := begin(t, url, "")
+	br := bufio.NewReader(conn)
+	for range 2 { // the connection can be used again
+		_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=1")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(br, nil)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,34 +12,8 @@ import (
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
 )
-
-// A committed property is visible outside; its cookie must reach the client
-// even if another property then fails. What the handler has set is not sent.
-func TestFailedCommitKeepsTheCookiesOfThoseThatSucceeded(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	saved, failing := reqctx.NewKey[int]("saved"), reqctx.NewKey[int]("failing")
-	resolve := func(context.Context) (int, error) { return 1, nil }
-	reqctx.Provide(srv.Registry(), saved, reqctx.Prop[int]{
-		Resolve: resolve,
-		Commit:  func(_ context.Context, _, _ int, h http.Header) error { h.Add("Set-Cookie", "saved=1"); return nil },
-	})
-	reqctx.Provide(srv.Registry(), failing, reqctx.Prop[int]{
-		Resolve: resolve,
-		Commit:  func(context.Context, int, int, http.Header) error { return errors.New("down") },
-	})
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		http.SetCookie(w, &http.Cookie{Name: "handler", Value: "1"})
-		if _, err := saved.Get(req.Context()); err != nil {
-			return err
-		}
-		_, err := failing.Get(req.Context())
-		return err
-	})
-	res := ask(srv, "GET", "/")
-	require.Equal(t, http.StatusInternalServerError, res.StatusCode)
-	require.Equal(t, []string{"saved=1"}, res.Header.Values("Set-Cookie"))
-}
 
 // A Commit function gets the status of the response that goes out if it does not fail.
 func TestCommitGetsTheStatus(t *testing.T) {
@@ -49,16 +24,14 @@ func TestCommitGetsTheStatus(t *testing.T) {
 		Resolve: func(context.Context) (int, error) { return 1, nil },
 		Commit:  func(_ context.Context, _, status int, _ http.Header) error { got = append(got, status); return nil },
 	})
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, err := outcome.Get(r.Context())
-			require.NoError(t, err)
-			if r.URL.Query().Has("wrapped") {
-				w = passer{w}
-			}
-			next.ServeHTTP(w, r)
-		})
-	})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		_, err := outcome.Get(r.Context())
+		require.NoError(t, err)
+		if r.URL.Query().Has("wrapped") {
+			w = passer{w}
+		}
+		next.ServeHTTP(w, r)
+	}))
 	status := func(codes ...int) server.HandlerFunc {
 		return func(w http.ResponseWriter, _ *server.Request) error {
 			for _, code := range codes {
@@ -93,4 +66,146 @@ func TestCommitGetsTheStatus(t *testing.T) {
 			require.Equal(t, want, got, target)
 		}
 	}
+}
+
+var errSave = errors.New("the disk is full")
+
+// unsaved is a property whose Commit fails, after it has set a cookie.
+func unsaved(srv *server.Server, err error) {
+	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "1", nil },
+		Commit: func(_ context.Context, _ string, _ int, h http.Header) error {
+			h.Add("Set-Cookie", "promise=1")
+			return err
+		},
+	})
+}
+
+func TestFailedCommitIsOneCleanProblem(t *testing.T) {
+	for name, way := range ways(t) {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			unsaved(srv, errSave)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+				for _, h := range []string{"Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer"} {
+					w.Header().Set(h, "x")
+				}
+				w.Header().Set("Content-Length", "999")
+				w.Header().Set("Set-Cookie", "mine=1")
+				w.Header().Set("X-Kept", "yes")
+				err := way(w)
+				switch name {
+				case "return", "a problem":
+					return err
+				case "204", "304", "404", "redirect", "http.ServeFile":
+					_, err = w.Write([]byte("more"))
+					require.Error(t, err)
+				default:
+					require.Error(t, err)
+				}
+				w.WriteHeader(http.StatusAccepted)
+				return err
+			}))
+			url, c := listen(t, srv)
+			res, err := request(t, c, "GET", url)
+			require.NoError(t, err)
+			requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+			for _, h := range []string{"Set-Cookie", "Content-Encoding", "ETag", "Content-Range", "Cache-Control", "Last-Modified", "Trailer", "Location"} {
+				require.Empty(t, res.Header.Values(h), h)
+			}
+			require.Equal(t, "yes", res.Header.Get("X-Kept"))
+			require.Contains(t, l.only(t)["error"], errSave.Error())
+			require.Contains(t, l.only(t)["error"], `"mark"`)
+			require.Empty(t, l.at("WARN"), "there was no second header")
+		})
+	}
+}
+
+func TestFailedCommitRefusesTheHijack(t *testing.T) {
+	for want, write := range map[string]func(http.ResponseWriter, *http.Request, *server.Problem){
+		`{"status":500,"title":"Internal Server Error"}` + "\n": nil, "500, Internal Server Error, ": writePage,
+	} {
+		srv, l := newServer(t, server.Options{WriteProblem: write})
+		unsaved(srv, errSave)
+		srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+			_, _, err := w.(http.Hijacker).Hijack()
+			require.ErrorIs(t, err, errSave)
+			_, _, again := w.(http.Hijacker).Hijack()
+			require.Error(t, again)
+			return err
+		}))
+		url, c := listen(t, srv)
+		res, err := request(t, c, "GET", url)
+		require.NoError(t, err)
+		require.Equal(t, want, res.body)
+		require.Equal(t, 500, res.StatusCode)
+		require.Empty(t, res.Cookies())
+		l.only(t)
+	}
+}
+
+// A failed commit is the server's failure, whatever its error describes, unless it is a conflict.
+func TestFailedCommitIsAServerError(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		want   string
+	}{
+		"503 stays": {&session.Error{Action: "save", Err: errSave}, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`},
+		"409 stays": {&session.Error{Action: "save", Err: session.ErrGone}, 409,
+			`{"status":409,"title":"Session ended","detail":"The session ended or was renewed while this request ran. The changes of this request were not saved."}`},
+		"403 becomes": {&server.Problem{Status: 403}, 500, `{"status":500,"title":"Internal Server Error"}`},
+		"a problem":   {&server.Problem{Status: 507, Detail: "Full."}, 507, `{"status":507,"title":"Insufficient Storage","detail":"Full."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, _ := newServer(t, server.Options{})
+			unsaved(srv, tt.err)
+			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error { return nil }))
+			res := ask(srv, "GET", "/")
+			require.Equal(t, tt.status, res.StatusCode)
+			require.JSONEq(t, tt.want, res.body)
+		})
+	}
+}
+
+// A handler that cannot write panics, as httputil.ReverseProxy does; the problem
+// that the client is to get is whole nevertheless.
+func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
+	for _, v := range []any{http.ErrAbortHandler, "must"} {
+		srv, _ := newServer(t, server.Options{})
+		unsaved(srv, errSave)
+		srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
+			if _, err := io.WriteString(w, "body"); err != nil {
+				panic(v)
+			}
+			return nil
+		}))
+		url, c := listen(t, srv)
+		res, err := request(t, c, "GET", url)
+		require.NoError(t, err)
+		requireProblem(t, 500, `{"status":500,"title":"Internal Server Error"}`, res)
+	}
+}
+
+// The session replaces cookies of its own name; what it has saved is known to the
+// client all the same.
+func TestFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
+	field := session.NewField[string]("kept")
+	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
+	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
+		Resolve: func(context.Context) (string, error) { return "", nil },
+		Commit:  func(context.Context, string, int, http.Header) error { return errSave },
+	})
+	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
+		for _, line := range []string{"session=a", "other=b", "session=c"} {
+			w.Header().Add("Set-Cookie", line)
+		}
+		return field.Set(req.Context(), "x")
+	}))
+	res := ask(srv, "GET", "/")
+	requireProblem(t, 500, internalError, res)
+	require.Len(t, res.Cookies(), 1)
+	require.Equal(t, "session", res.Cookies()[0].Name)
+	require.Greater(t, len(res.Cookies()[0].Value), 1)
+	l.only(t)
 }

@@ -2,10 +2,14 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -40,38 +45,21 @@ var temporary = &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", sys
 func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
-		p, errs := newPipes(), make([]error, 10)
-		for i := range errs {
-			errs[i] = temporary
-		}
-		serveConns(t, srv, failing{p, errs, new(int)}, write)
+		p, errs := newPipes(), slices.Repeat([]error{temporary}, 10)
+		serveConns(t, srv, failing{p, append(errs, nil, temporary), new(int)}, write)
 		began := time.Now()
 		requireEnd(t, p.connect(t), "x")
 		// 5, 10 … 640 ms, and then a second each
 		require.Equal(t, 1275*time.Millisecond+2*time.Second, time.Since(began))
-		require.Len(t, l.at("ERROR"), len(errs))
+		requireEnd(t, p.connect(t), "x")
+		require.Equal(t, 1280*time.Millisecond+2*time.Second, time.Since(began), "after a connection, the pauses begin anew")
+		require.Len(t, l.at("ERROR"), len(errs)+1)
 		require.EqualValues(t, 5*time.Millisecond, l.at("")[0]["in"])
 	})
 }
 
-// After a connection, the pauses begin anew.
-func TestAcceptRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{})
-		p := newPipes()
-		serveConns(t, srv, failing{p, []error{temporary, temporary, nil, temporary}, new(int)}, write)
-		requireEnd(t, p.connect(t), "x")
-		began := time.Now()
-		requireEnd(t, p.connect(t), "x")
-		require.Equal(t, 5*time.Millisecond, time.Since(began))
-	})
-}
-
 func TestShutdownEndsThePauseOfAccept(t *testing.T) {
-	for name, end := range map[string]func(*server.Server) error{
-		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
-		"Close":    (*server.Server).Close,
-	} {
+	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, _ := newServer(t, server.Options{})
@@ -139,4 +127,145 @@ func TestSlowRemoteAddr(t *testing.T) {
 	none, theirs := net.Pipe()
 	p.conns <- addressed{theirs, func() net.Addr { return nil }}
 	requireEnd(t, none, "unknown")
+}
+
+func TestConnPanics(t *testing.T) {
+	for name, tt := range map[string]struct {
+		timeout time.Duration
+		resolve func()
+		h       server.ConnHandler
+		logged  map[string]any
+		stack   string
+	}{
+		"property": {resolve: explode, h: getMark, logged: map[string]any{"panic": "boom", "property": "mark"}, stack: "explode"},
+		"goexit":   {h: func(*server.Conn) error { exit(); return nil }, logged: map[string]any{"panic": lazy.ErrGoexit.Error()}},
+		"abort":    {h: func(*server.Conn) error { panic(http.ErrAbortHandler) }},
+		"a slice": {
+			h: func(*server.Conn) error { panic([]int{1}) }, logged: map[string]any{"panic": []any{1.}}, stack: "TestConnPanics",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			resolving(srv, tt.timeout, func() {
+				if tt.resolve != nil {
+					tt.resolve()
+				}
+			})
+			var n atomic.Int32
+			closed := make(chan struct{})
+			p := newPipes()
+			serveConns(t, srv, p, func(c *server.Conn) error {
+				if n.Add(1) > 1 {
+					return write(c)
+				}
+				c.OnClose(func() error { close(closed); return nil })
+				return tt.h(c)
+			})
+			requireEnd(t, p.connect(t), "")
+			<-closed
+			requireEnd(t, p.connect(t), "x")
+			require.NoError(t, srv.Shutdown(t.Context()))
+			if tt.logged == nil {
+				require.Empty(t, l.at(""))
+				return
+			}
+			line := l.only(t)
+			require.Equal(t, "panic", line["msg"])
+			require.Equal(t, "pipe", line["peer"])
+			for name, v := range tt.logged {
+				require.Equal(t, v, line[name], name)
+			}
+			require.Contains(t, line["stack"], tt.stack)
+			require.Len(t, l.at(""), 1)
+		})
+	}
+}
+
+func getMark(c *server.Conn) error { _, err := c.Get("mark"); return err }
+
+func TestWhichConnErrorsAreLogged(t *testing.T) {
+	failed := errors.New("failed")
+	after := func(err error) server.ConnHandler { // an error when the connection still works
+		return func(*server.Conn) error { return fmt.Errorf("store: %w", err) }
+	}
+	whole := func(c *server.Conn) error {
+		_, err := io.ReadFull(c, make([]byte, 10))
+		return fmt.Errorf("message: %w", err)
+	}
+	for name, tt := range map[string]struct {
+		h      server.ConnHandler
+		sent   string
+		logged string
+	}{
+		"none":                     {func(*server.Conn) error { return nil }, "", ""},
+		"own":                      {after(failed), "", "store: failed"},
+		"end":                      {func(c *server.Conn) error { return read(c) }, "", ""},
+		"end in the middle":        {whole, "half", ""},
+		"closed":                   {func(c *server.Conn) error { c.Close(); return read(c) }, "", ""},
+		"a write after the end":    {func(c *server.Conn) error { _ = read(c); return write(c) }, "", ""},
+		"a deadline":               {func(c *server.Conn) error { _ = c.SetDeadline(time.Unix(1, 0)); return write(c) }, "", ""},
+		"a store's end":            {after(io.EOF), "", "store: EOF"},
+		"a store's deadline":       {after(os.ErrDeadlineExceeded), "", "store: i/o timeout"},
+		"a store that is too slow": {after(context.DeadlineExceeded), "", "store: context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			over := make(chan struct{})
+			conn := connect(t, srv, func(c *server.Conn) error {
+				c.OnClose(func() error { close(over); return nil })
+				return tt.h(c)
+			})
+			if tt.sent != "" {
+				_, err := io.WriteString(conn, tt.sent)
+				require.NoError(t, err)
+			}
+			require.NoError(t, conn.Close())
+			<-over
+			require.NoError(t, srv.Shutdown(t.Context()))
+			if tt.logged == "" {
+				require.Empty(t, l.at(""))
+				return
+			}
+			line := l.only(t)
+			require.Equal(t, "connection failed", line["msg"])
+			require.Equal(t, "pipe", line["peer"])
+			require.Equal(t, tt.logged, line["error"])
+		})
+	}
+}
+
+// A peer that resets its connection is not the server's failure.
+func TestConnResetIsNotLogged(t *testing.T) {
+	for name, use := range map[string]func(c *server.Conn) error{
+		"read": read,
+		"write": func(c *server.Conn) error {
+			for {
+				if err := write(c); err != nil {
+					return err
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			began, reset, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			tcp := listenTCP(t)
+			serveConns(t, srv, tcp, func(c *server.Conn) error {
+				close(began)
+				<-reset
+				err := use(c)
+				ended <- err
+				return err
+			})
+			conn := connectTCP(t, tcp)
+			<-began
+			require.NoError(t, conn.SetLinger(0))
+			require.NoError(t, conn.Close())
+			close(reset)
+			err := <-ended
+			require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE), "%v", err)
+			require.NoError(t, srv.Shutdown(t.Context()))
+			require.Empty(t, l.at(""))
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -24,12 +26,7 @@ import (
 // serveConns runs h on l until the end of the test.
 func serveConns(t *testing.T, srv *server.Server, l net.Listener, h server.ConnHandler) {
 	t.Helper()
-	served := make(chan error, 1)
-	go func() { served <- srv.ServeConns(l, h) }()
-	t.Cleanup(func() {
-		require.NoError(t, srv.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
+	serving(t, srv, func() error { return srv.ServeConns(l, h) })
 }
 
 // connect serves h on a pipe and returns the client's end.
@@ -38,22 +35,6 @@ func connect(t *testing.T, srv *server.Server, h server.ConnHandler) net.Conn {
 	p := newPipes()
 	serveConns(t, srv, p, h)
 	return p.connect(t)
-}
-
-func (p *pipes) connect(t *testing.T) net.Conn {
-	t.Helper()
-	conn, err := p.dial(t.Context(), "", "")
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-// listenTCP is for what pipes don't have: addresses, buffers, resets.
-func listenTCP(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return l
 }
 
 func connectTCP(t *testing.T, l net.Listener) *net.TCPConn {
@@ -140,6 +121,7 @@ func TestConnProperties(t *testing.T) {
 			require.ErrorIs(t, c.Resolve("slow1", "nobody"), reqctx.ErrNoProperty)
 			require.NoError(t, c.Go("waits", func(ctx context.Context) error {
 				<-ctx.Done() // before that of the connection
+				require.Equal(t, lazy.ErrClosed, context.Cause(ctx))
 				<-c.Context().Done()
 				cause <- context.Cause(c.Context())
 				return ctx.Err()
@@ -180,42 +162,28 @@ func TestConnRateLimitByPeer(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-func TestConnRateLimitWithoutAddress(t *testing.T) {
-	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "peer")}})
-	errs := make(chan error, 2)
+// A raw connection has only an address, if any. A property that needs a request fails with an error, and no
+// write is lost silently.
+func TestConnHasNoRequest(t *testing.T) {
+	peer, header := policy(t, "peer"), policy(t, "header")
+	header.Key = ratelimit.ByHeader("X-Api-Key")
+	srv, l := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{peer, header}})
 	requireEnd(t, connect(t, srv, func(c *server.Conn) error {
-		_, err := c.RateLimit().Take()
-		errs <- err
-		_, err = policy(t, "nobody").Take(c.Context())
-		errs <- err
-		return nil
-	}), "")
-	require.ErrorIs(t, <-errs, ratelimit.ErrNoKey)
-	require.ErrorIs(t, <-errs, reqctx.ErrNoProperty)
-}
-
-// A property that needs a request fails with an error, and no write is lost silently.
-func TestConnHasNoSessionAndNoParams(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	cart := session.NewField[int]("cart")
-	requireEnd(t, connect(t, srv, func(c *server.Conn) error {
-		_, errSession := c.Get("session")
 		s, errFrom := session.From(c.Context())
-		_, errGet := s.Get("a")
 		_, errExists := s.Exists()
-		_, errField := cart.Get(c.Context())
 		_, errParams := c.Get("params")
 		p, errFromParams := params.From(c.Context())
-		_, errString := p.String("a")
-		_, errPath := p.Path().String("a")
 		_, errBody := p.Body()
-		_, errJSON := params.JSON[int](c.Context())
 		for i, err := range []error{
-			errSession, errFrom, errGet, errExists, errField, s.Set("a", 1), s.Delete("a"), s.Renew(), s.Destroy(), cart.Set(c.Context(), 1),
-			errParams, errFromParams, errString, errPath, errBody, errJSON, p.DecodeJSON(new(int)), c.Resolve("session"),
+			errFrom, errExists, s.Set("a", 1), s.Destroy(), errParams, errFromParams, errBody, p.DecodeJSON(new(int)), c.Resolve("session"),
 		} {
 			if !errors.Is(err, reqctx.ErrNoRequest) {
 				t.Error(i, err)
+			}
+		}
+		for _, p := range []*ratelimit.Policy{peer, header} {
+			if err := p.Require(c.Context()); !errors.Is(err, ratelimit.ErrNoKey) {
+				t.Error(err)
 			}
 		}
 		return nil
@@ -227,25 +195,114 @@ func TestConnHasNoSessionAndNoParams(t *testing.T) {
 // The last words of a handler reach a client that has sent more than was read.
 func TestLastBytesArrive(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() {
-		served <- srv.ServeConns(l, func(c *server.Conn) error {
-			_, err := io.WriteString(c, "no")
-			return err
-		})
-	}()
+	l := listenTCP(t)
+	serveConns(t, srv, l, write)
 	for range 50 {
-		conn, err := net.Dial("tcp", l.Addr().String())
+		conn := connectTCP(t, l)
+		_, err := conn.Write(make([]byte, 1000))
 		require.NoError(t, err)
-		_, err = conn.Write(make([]byte, 1000))
-		require.NoError(t, err)
-		said, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		require.Equal(t, "no", string(said))
-		require.NoError(t, conn.Close())
+		requireEnd(t, conn, "x")
 	}
-	require.NoError(t, srv.Shutdown(t.Context()))
-	require.ErrorIs(t, <-served, http.ErrServerClosed)
+}
+
+// How long a connection may be silent, by the server's timeout or the handler's own.
+func TestConnIdleTimeout(t *testing.T) {
+	const long = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		idle time.Duration
+		wait func(c *server.Conn) error
+		want time.Duration
+	}{
+		"read":       {0, read, 2 * time.Minute},
+		"write":      {0, write, 2 * time.Minute},
+		"write, own": {time.Second, write, time.Second},
+		"both": {time.Second, func(c *server.Conn) error {
+			<-time.After(time.Minute) // thinking is not idling
+			_ = read(c)
+			return write(c)
+		}, time.Minute + 2*time.Second},
+		"none": {-1, func(c *server.Conn) error {
+			time.AfterFunc(long, func() { c.Close() })
+			return read(c)
+		}, long},
+		"a deadline for reads": {time.Second, func(c *server.Conn) error {
+			require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+			return read(c)
+		}, time.Minute},
+		"a deadline": {time.Second, func(c *server.Conn) error {
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+			return errors.Join(read(c), write(c))
+		}, time.Minute},
+		"a deadline for the other": {time.Second, func(c *server.Conn) error {
+			_ = read(c) // leaves ours behind
+			require.NoError(t, c.SetWriteDeadline(time.Now()))
+			time.AfterFunc(long, func() { c.Close() })
+			return read(c)
+		}, long + time.Second},
+		"a deadline during a read": {time.Second, func(c *server.Conn) error {
+			time.AfterFunc(time.Second/2, func() { _ = c.SetReadDeadline(time.Now().Add(time.Minute)) })
+			return read(c)
+		}, time.Minute + time.Second/2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{IdleTimeout: tt.idle})
+				took, ended := make(chan time.Duration, 1), make(chan error, 1)
+				_ = connect(t, srv, func(c *server.Conn) error {
+					began := time.Now()
+					err := tt.wait(c)
+					took <- time.Since(began)
+					ended <- err
+					return err
+				})
+				require.Equal(t, tt.want, <-took)
+				if err := <-ended; tt.want < long {
+					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+				}
+				require.NoError(t, srv.Shutdown(t.Context()))
+				require.Empty(t, l.at(""))
+			})
+		})
+	}
+}
+
+func read(c *server.Conn) error { _, err := c.Read(make([]byte, 1)); return err }
+
+func write(c *server.Conn) error { _, err := io.WriteString(c, "x"); return err }
+
+// Traffic either way keeps a connection from being idle for its reads. A peer that takes nothing is not kept by
+// the bytes that it sends.
+func TestConnTrafficPreventsIdleTimeout(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wait, beside func(c *server.Conn) error // beside is called again and again until it fails
+		want         time.Duration
+	}{
+		"the peer listens":    {read, func(c *server.Conn) error { <-time.After(time.Minute / 2); return write(c) }, 6 * time.Minute},
+		"the peer only talks": {write, read, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, _ := newServer(t, server.Options{IdleTimeout: time.Minute})
+				began, took := time.Now(), make(chan time.Duration, 1)
+				conn := connect(t, srv, func(c *server.Conn) error {
+					_ = c.Go("beside", func(context.Context) error {
+						for n := 0; n < 10 && tt.beside(c) == nil; n++ {
+						}
+						return nil
+					})
+					err := tt.wait(c)
+					took <- time.Since(began)
+					return err
+				})
+				if name == "the peer listens" {
+					requireEnd(t, conn, "xxxxxxxxxx")
+				}
+				for range 2 {
+					<-time.After(25 * time.Second)
+					_, _ = io.WriteString(conn, "x")
+				}
+				require.Equal(t, tt.want, <-took)
+			})
+		})
+	}
 }

@@ -3,8 +3,6 @@ package server_test
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -54,11 +51,7 @@ func TestSlowReaderIsNotCut(t *testing.T) {
 				srv, l := newServer(t, server.Options{})
 				srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error { return write(w) })
 				p, _ := serve(t, srv)
-				conn, err := p.dial(t.Context(), "", "")
-				require.NoError(t, err)
-				defer conn.Close()
-				_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-				require.NoError(t, err)
+				conn := p.begin(t, get)
 				began := time.Now()
 				res, err := http.ReadResponse(bufio.NewReader(slowReader{conn, 64 << 10, 20 * time.Second}), nil)
 				require.NoError(t, err)
@@ -102,12 +95,8 @@ func TestStalledReaderIsCut(t *testing.T) {
 					return err
 				})
 				p, _ := serve(t, srv)
-				conn, err := p.dial(t.Context(), "", "")
-				require.NoError(t, err)
-				defer conn.Close()
-				_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-				require.NoError(t, err)
-				_, err = io.CopyN(io.Discard, conn, int64(len(download))/2)
+				conn := p.begin(t, get)
+				_, err := io.CopyN(io.Discard, conn, int64(len(download))/2)
 				require.NoError(t, err)
 				began := time.Now()
 				require.ErrorIs(t, <-failed, os.ErrDeadlineExceeded)
@@ -142,45 +131,21 @@ func TestEventsAreStreamedForLong(t *testing.T) {
 	})
 }
 
-// h2Server serves srv itself over HTTP/2.
-func h2Server(t *testing.T, srv *server.Server) (url string, c *http.Client) {
-	t.Helper()
-	files := newPEMFiles(t, newPair(t, "127.0.0.1"))
-	l, err := graceful.Listen("127.0.0.1:0") // as ListenAndServe does
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- srv.ServeTLS(l, files.cert, files.key) }()
-	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	t.Cleanup(func() {
-		tr.CloseIdleConnections()
-		require.NoError(t, srv.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
-	return "https://" + l.Addr().String(), &http.Client{Transport: tr}
-}
-
 // Over HTTP/2, a stream lives on while nothing is written, and a stalled one is reset.
 func TestDeadlinesOverHTTP2(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
 	srv, _ := newServer(t, server.Options{WriteTimeout: timeout})
 	failed := make(chan error, 1)
-	srv.HandleFunc("GET /events", func(w http.ResponseWriter, _ *server.Request) error {
+	srv.HandleFunc("GET /{how}", func(w http.ResponseWriter, req *server.Request) error {
 		for range 2 {
-			if _, err := io.WriteString(w, "x"); err != nil {
+			if err := writeText(w, "x"); err != nil {
 				return err
 			}
-			if err := http.NewResponseController(w).Flush(); err != nil {
-				return err
-			}
-			<-time.After(2 * timeout)
-		}
-		return nil
-	})
-	srv.HandleFunc("GET /slow", func(w http.ResponseWriter, _ *server.Request) error {
-		for range 2 {
-			if _, err := io.WriteString(w, "x"); err != nil {
-				return err
+			if req.PathValue("how") == "events" {
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					return err
+				}
 			}
 			<-time.After(2 * timeout)
 		}
@@ -202,36 +167,10 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 		require.Equal(t, "xx", res.body, path)
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", url+"/large", nil)
-	require.NoError(t, err)
-	stalled, err := c.Do(req)
+	stalled, err := c.Get(url + "/large")
 	require.NoError(t, err)
 	defer stalled.Body.Close()
 	require.Error(t, <-failed)
-}
-
-// A handler's own deadline is left alone.
-func TestHandlersOwnWriteDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{})
-		took := make(chan time.Duration, 1)
-		srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
-			began := time.Now()
-			require.NoError(t, http.NewResponseController(w).SetWriteDeadline(began.Add(5*time.Second)))
-			_, err := w.Write(download)
-			took <- time.Since(began)
-			return err
-		})
-		p, _ := serve(t, srv)
-		conn, err := p.dial(t.Context(), "", "")
-		require.NoError(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		require.NoError(t, err)
-		require.Equal(t, 5*time.Second, <-took)
-	})
 }
 
 // An upload has the time that its route gives it, on a server with default timeouts, and its
@@ -248,15 +187,10 @@ func TestUploadUnderRouteReadTimeout(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					_, err = io.WriteString(w, text)
-					return err
+					return writeText(w, text)
 				})
 				p, _ := serve(t, srv)
-				conn, err := p.dial(t.Context(), "", "")
-				require.NoError(t, err)
-				defer conn.Close()
-				_, err = io.WriteString(conn, "POST /photos HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\na=")
-				require.NoError(t, err)
+				conn := p.begin(t, "POST /photos HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\na=")
 				began := time.Now()
 				time.AfterFunc(pause, func() { _, _ = io.WriteString(conn, "slow") })
 				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -298,28 +232,4 @@ func TestFilesAreSentInPieces(t *testing.T) {
 	body, err := io.ReadAll(part.Body)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(download[10:300001], body))
-}
-
-// New refuses timeouts that contradict each other.
-func TestTimeoutsThatContradictEachOther(t *testing.T) {
-	for field, o := range map[string]server.Options{
-		"Options.ReadHeaderTimeout":  {ReadHeaderTimeout: 2 * time.Minute, ReadTimeout: time.Minute},
-		"Options.Params.ReadTimeout": {ReadTimeout: time.Minute, Params: params.Options{ReadTimeout: 2 * time.Minute}},
-		"Options.WriteTimeout":       {WriteTimeout: 1 << 62},
-		"Options.MaxHeaderBytes":     {MaxHeaderBytes: -1},
-	} {
-		_, err := server.New(o)
-		var wrong *server.OptionError
-		require.ErrorAs(t, err, &wrong)
-		require.Equal(t, field, wrong.Field)
-		require.Equal(t, "server", wrong.Package)
-	}
-	for _, o := range []server.Options{
-		{ReadTimeout: time.Second},
-		{Params: params.Options{ReadTimeout: 5 * time.Minute}},
-		{ReadTimeout: -1, ReadHeaderTimeout: time.Hour},
-	} {
-		_, err := server.New(o)
-		require.NoError(t, err)
-	}
 }

@@ -7,10 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/signal"
 	"strings"
-	"time"
 
 	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -24,28 +21,6 @@ func show(h http.Handler, r *http.Request) {
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)
 	fmt.Println(rec.Code, strings.TrimSpace(rec.Body.String()))
-}
-
-// A server ends when it is interrupted, after the requests in progress.
-func ExampleServer_Shutdown() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe("127.0.0.1:8080") }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err = srv.Shutdown(ctx)
-	}
-	if err != nil {
-		log.Print(err)
-	}
 }
 
 // A server with a limit.
@@ -129,94 +104,16 @@ func ExampleServer_HandleFunc() {
 	// 422 {"detail":"5000 is too much.","status":422,"title":"Unprocessable Entity"}
 }
 
-// However many functions ask, a request is charged once.
-func ExampleRequest_RateLimit() {
-	srv, err := server.New(server.Options{
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(2))},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
-		for range 3 {
-			if err := req.RateLimit().Require(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	for range 3 {
-		rec := httptest.NewRecorder()
-		srv.ServeHTTP(rec, httptest.NewRequest("GET", "/search", nil))
-		fmt.Println(rec.Code, rec.Header().Get("RateLimit-Policy"))
-	}
-	// Output:
-	// 200 "search";q=2;w=60
-	// 200 "search";q=2;w=60
-	// 429 "search";q=2;w=60
-}
-
-// A standard handler finds the properties in its request's context.
-func ExampleServer_Handle() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.Handle("GET /", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := session.From(r.Context())
-		if err != nil {
-			server.WriteError(w, r, err)
-			return
-		}
-		known, err := s.Exists()
-		fmt.Fprint(w, "known: ", known, " ", err)
-	}))
-	show(srv, httptest.NewRequest("GET", "/", nil))
-	// Output: 200 known: false <nil>
-}
-
-// A visitor's session has a quota of its own; requests without a session share their address's.
-func ExampleBySession() {
-	key := ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
-	srv, err := server.New(server.Options{
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("page", key, ratelimit.PerMinute(1))},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
-		return req.Session().Set("seen", true)
-	})
-	first := httptest.NewRecorder()
-	srv.ServeHTTP(first, httptest.NewRequest("GET", "/", nil)) // counts for the address
-	again := httptest.NewRequest("GET", "/", nil)
-	again.AddCookie(first.Result().Cookies()[0]) // counts for the session
-	for _, r := range []*http.Request{again, again.Clone(again.Context()), httptest.NewRequest("GET", "/", nil)} {
-		rec := httptest.NewRecorder()
-		srv.ServeHTTP(rec, r)
-		fmt.Println(rec.Code)
-	}
-	// Output:
-	// 200
-	// 429
-	// 429
-}
-
 // Middleware is around all handlers, and around the 404 of unknown routes.
 func ExampleServer_Use() {
 	srv, err := server.New(server.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Println(r.Method, r.URL.Path)
-			next.ServeHTTP(w, r)
-		})
-	})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Method, r.URL.Path)
+		next.ServeHTTP(w, r)
+	}))
 	srv.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *server.Request) error {
 		return server.WriteJSON(w, http.StatusOK, "Hello!")
 	})
@@ -274,4 +171,122 @@ func ExampleWriteError() {
 	// Output:
 	// 200 the order
 	// 400 {"detail":"path parameter \"id\" is out of range","errors":[{"detail":"is out of range","parameter":"id","source":"path"}],"status":400,"title":"Bad Request"}
+}
+
+// The handler reads a session and an account one after another. The route starts both at once, so
+// that a request waits for the longer one only.
+func ExamplePrefetch() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	account := reqctx.NewKey[string]("account")
+	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) {
+			return "the account", nil // from a database
+		},
+	})
+	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
+		user, err := req.Session().User()
+		if err != nil {
+			return err
+		}
+		a, err := account.Get(req)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s of %q\n", a, user)
+		return nil
+	}, server.Prefetch(session.Loaded, account))
+	show(srv, httptest.NewRequest("GET", "/account", nil))
+	// Output: 200 the account of ""
+}
+
+// A route of an account requires its user: the handler runs only for requests that have one.
+func ExampleRequire() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	user := reqctx.NewKey[string]("user")
+	reqctx.Provide(srv.Registry(), user, reqctx.Prop[string]{
+		Resolve: func(ctx context.Context) (string, error) {
+			if reqctx.From(ctx).Request().Header.Get("Authorization") != "Bearer ada's" {
+				return "", server.Errorf(http.StatusUnauthorized, "Unknown token.")
+			}
+			return "ada", nil
+		},
+		Vary: []string{"Authorization"},
+	})
+	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
+		u, err := user.Get(req) // costs nothing
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "the account of %s\n", u)
+		return nil
+	}, server.Require(user))
+
+	r := httptest.NewRequest("GET", "/account", nil)
+	show(srv, r)
+	r.Header.Set("Authorization", "Bearer ada's")
+	show(srv, r)
+	// Output:
+	// 401 {"detail":"Unknown token.","status":401,"title":"Unauthorized"}
+	// 200 the account of ada
+}
+
+// All routes of the API need a login. The list of routes shows that one of another file does not.
+func ExampleServer_Group() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	hello := func(w http.ResponseWriter, req *server.Request) error {
+		return server.WriteJSON(w, http.StatusOK, "hello")
+	}
+	api := srv.Group("/api/", server.Require(session.LoggedIn))
+	api.HandleFunc("GET /notes", hello)
+	srv.HandleFunc("GET /api/debug", hello)
+
+	for r := range srv.Routes() {
+		fmt.Println(r.Pattern, "requires", r.Requires, "and lacks", r.Lacks)
+	}
+	show(srv, httptest.NewRequest("GET", "/api/notes", nil))
+	show(srv, httptest.NewRequest("GET", "/api/debug", nil))
+	// Output:
+	// GET /api/notes requires [session.LoggedIn] and lacks []
+	// GET /api/debug requires [] and lacks [session.LoggedIn]
+	// 401 {"detail":"Log in and try again.","status":401,"title":"Login required"}
+	// 200 "hello"
+}
+
+// All error responses of an API have the same shape.
+func ExampleOptions_envelope() {
+	srv, err := server.New(server.Options{
+		WriteProblem: func(w http.ResponseWriter, _ *http.Request, p *server.Problem) {
+			text := p.Detail
+			if text == "" {
+				text = p.Title
+			}
+			_ = server.WriteJSON(w, p.Status, map[string][]string{"errors": {text}})
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv.HandleFunc("GET /items/{id}", func(_ http.ResponseWriter, req *server.Request) error {
+		id, err := req.Params().Path().Int("id")
+		if err != nil {
+			return err
+		}
+		return server.Errorf(http.StatusNotFound, "There is no item %d.", id)
+	})
+	show(srv, httptest.NewRequest("GET", "/items/7", nil))
+	show(srv, httptest.NewRequest("GET", "/items/x", nil))
+	show(srv, httptest.NewRequest("GET", "/elsewhere", nil))
+	// Output:
+	// 404 {"errors":["There is no item 7."]}
+	// 400 {"errors":["path parameter \"id\" must be a whole number"]}
+	// 404 {"errors":["Not Found"]}
 }

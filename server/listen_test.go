@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
@@ -49,8 +50,7 @@ func TestShutdownWaitsForRequestsTasksAndCleanUps(t *testing.T) {
 			}
 			req.OnClose(func() error { <-hook; return nil })
 			<-handler
-			_, err := io.WriteString(w, "body")
-			return err
+			return writeText(w, "body")
 		})
 		_, c := serve(t, srv)
 		got := make(chan string, 1)
@@ -75,11 +75,13 @@ func TestShutdownWaitsForRequestsTasksAndCleanUps(t *testing.T) {
 	})
 }
 
-func TestShutdownCancelsWhatItDoesNotWaitFor(t *testing.T) {
+// Shutdown cancels what it does not wait for. A clean-up that never ends holds it up until its ctx ends, too.
+func TestShutdownGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
-		ended := make(chan error, 1)
+		ended, hook := make(chan error, 1), make(chan struct{})
 		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+			req.OnClose(func() error { <-hook; return nil })
 			<-req.Context().Done()
 			ended <- req.Context().Err()
 			return context.Cause(req.Context())
@@ -87,10 +89,7 @@ func TestShutdownCancelsWhatItDoesNotWaitFor(t *testing.T) {
 		_, c := serve(t, srv)
 		status := make(chan int, 1)
 		go func() {
-			res, err := request(t, c, "GET", "http://pipe/")
-			if err != nil {
-				t.Error(err)
-			}
+			res, _ := request(t, c, "GET", "http://pipe/")
 			status <- res.StatusCode
 		}()
 		synctest.Wait()
@@ -102,24 +101,7 @@ func TestShutdownCancelsWhatItDoesNotWaitFor(t *testing.T) {
 		require.WithinDuration(t, began.Add(time.Minute/2), time.Now(), 0)
 		require.ErrorIs(t, <-ended, context.Canceled)
 		require.Equal(t, 503, <-status)
-	})
-}
-
-// A clean-up that never ends does not hold up a Shutdown for longer than its ctx.
-func TestShutdownGivesUpOnACleanUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{})
-		hook := make(chan struct{})
-		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-			req.OnClose(func() error { <-hook; return nil })
-			return nil
-		})
-		_, c := serve(t, srv)
-		_, err := request(t, c, "GET", "http://pipe/")
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, srv.Shutdown(ctx), context.DeadlineExceeded)
+		require.ErrorIs(t, srv.Shutdown(ctx), impatient, "it waits for the clean-up")
 		done := shutdown(t.Context(), srv)
 		pending(t, done)
 		close(hook)
@@ -131,9 +113,7 @@ func TestShutdownGivesUpOnACleanUp(t *testing.T) {
 // connection serves the next request.
 func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 	for name, end := range map[string]func(http.ResponseWriter) error{
-		"body":  func(w http.ResponseWriter) error { _, err := io.WriteString(w, "body"); return err },
-		"empty": func(http.ResponseWriter) error { return nil },
-		"error": func(http.ResponseWriter) error { return server.Errorf(404, "body") },
+		"body":  func(w http.ResponseWriter) error { return writeText(w, "body") },
 		"panic": func(http.ResponseWriter) error { panic("boom") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,76 +129,12 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 				_, err := request(t, c, "GET", url)
 				require.NoError(t, err)
 			}
+			c.CloseIdleConnections()
 			done := shutdown(t.Context(), srv)
 			close(hook)
 			require.NoError(t, <-done)
 		})
 	}
-}
-
-// A client that goes away ends the request's context, and the clean-ups, whose
-// own context goes on, come after the handler and the tasks.
-func TestDisconnectCancelsAndCleansUp(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	order := make(chan string, 3)
-	began := make(chan struct{})
-	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-		Resolve: func(context.Context) (string, error) { return "", nil },
-		Close:   func(ctx context.Context, _ string, _ error) error { order <- "close"; return ctx.Err() },
-	})
-	srv.HandleFunc("GET /", marked(func(_ http.ResponseWriter, req *server.Request) error {
-		taskOver := make(chan struct{})
-		_ = req.Go("task", func(ctx context.Context) error {
-			defer close(taskOver)
-			<-ctx.Done()
-			order <- "task"
-			return ctx.Err()
-		})
-		close(began)
-		<-taskOver
-		order <- "handler"
-		return req.Context().Err()
-	}))
-	url, c := listen(t, srv)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-began; cancel() }()
-	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	require.NoError(t, err)
-	_, err = c.Do(req)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []string{"task", "handler", "close"}, []string{<-order, <-order, <-order})
-	require.NoError(t, srv.Shutdown(t.Context()))
-	require.Empty(t, l.at("ERROR"))
-}
-
-// Tasks end with the handler; what they return then is no failure.
-func TestTasksAreCancelledWhenTheHandlerReturns(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	cause := make(chan error, 1)
-	var late func(string, func(context.Context) error) error
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		late = req.Go
-		return req.Go("task", func(ctx context.Context) error {
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			return ctx.Err()
-		})
-	})
-	ask(srv, "GET", "/")
-	require.ErrorIs(t, <-cause, lazy.ErrClosed)
-	require.NoError(t, srv.Shutdown(t.Context()))
-	require.ErrorIs(t, late("late", nil), reqctx.ErrFinished)
-	require.Empty(t, l.at(""))
-}
-
-func TestFailedTaskIsLogged(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		return req.Go("audit", func(context.Context) error { return errSave })
-	})
-	require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
-	require.NoError(t, srv.Shutdown(t.Context()))
-	require.Contains(t, l.only(t)["error"], `task "audit": `+errSave.Error())
 }
 
 // A server that is mounted elsewhere goes on after its Shutdown, and its requests
@@ -235,52 +151,9 @@ func TestRequestsAfterShutdownAreCleanedUpAtOnce(t *testing.T) {
 	require.True(t, closed)
 }
 
-func TestServeAfterShutdown(t *testing.T) {
-	for name, end := range map[string]func(*server.Server) error{
-		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
-		"Close":    (*server.Server).Close,
-	} {
-		t.Run(name, func(t *testing.T) {
-			srv, _ := newServer(t, server.Options{})
-			require.NoError(t, end(srv))
-			require.NoError(t, end(srv), "a second time does nothing")
-			p := newPipes()
-			require.ErrorIs(t, srv.Serve(p), http.ErrServerClosed)
-			_, err := p.Accept()
-			require.ErrorIs(t, err, net.ErrClosed)
-			require.ErrorIs(t, srv.ListenAndServe("127.0.0.1:0"), http.ErrServerClosed)
-		})
-	}
-}
-
-func TestCloseCancelsWithoutWaiting(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	began, ended := make(chan struct{}), make(chan struct{})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		close(began)
-		<-req.Context().Done()
-		close(ended)
-		return nil
-	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	_, in := raw(t, l.Addr().String())
-	<-began
-	require.NoError(t, srv.Close())
-	<-ended
-	_, err = io.ReadAll(in)
-	require.NoError(t, err, "the connection is closed")
-	require.ErrorIs(t, <-served, http.ErrServerClosed)
-}
-
 // Shutdown doesn't wait for a hijacked connection, but ends its request.
 func TestHijackedRequestsAreCancelled(t *testing.T) {
-	for name, end := range map[string]func(*server.Server) error{
-		"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
-		"Close":    (*server.Server).Close,
-	} {
+	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := newServer(t, server.Options{})
 			began, ended := make(chan struct{}), make(chan struct{})
@@ -295,15 +168,11 @@ func TestHijackedRequestsAreCancelled(t *testing.T) {
 				close(ended)
 				return nil
 			})
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			served := make(chan error, 1)
-			go func() { served <- srv.Serve(l) }()
-			raw(t, l.Addr().String())
+			url, _ := listenItself(t, srv)
+			begin(t, url, get)
 			<-began
 			require.NoError(t, end(srv))
 			<-ended
-			require.ErrorIs(t, <-served, http.ErrServerClosed)
 		})
 	}
 }
@@ -377,28 +246,29 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestWriteTimeout(t *testing.T) {
-	for name, tt := range map[string]struct {
-		timeout, want time.Duration
-	}{"default": {0, time.Minute}, "own": {time.Second, time.Second}, "none": {-1, 0}} {
+	for name, tt := range map[string]struct{ timeout, own, want time.Duration }{
+		"default":             {0, 0, time.Minute},
+		"own":                 {time.Second, 0, time.Second},
+		"none":                {-1, 0, 24 * time.Hour}, // the client ends the wait
+		"the handler's":       {0, 5 * time.Second, 5 * time.Second},
+		"the handler's, long": {0, time.Hour, time.Hour},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, _ := newServer(t, server.Options{WriteTimeout: tt.timeout})
 				failed := make(chan time.Duration, 1)
 				srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
 					began := time.Now()
-					_ = http.NewResponseController(w).Flush()
+					if tt.own > 0 {
+						require.NoError(t, http.NewResponseController(w).SetWriteDeadline(began.Add(tt.own)))
+					}
+					_, _ = w.Write(download)
 					failed <- time.Since(began)
 					return http.ErrAbortHandler
 				})
 				p, _ := serve(t, srv)
-				conn, err := p.dial(t.Context(), "", "")
-				require.NoError(t, err)
-				_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-				require.NoError(t, err)
-				if tt.want == 0 { // it is the client that ends the wait
-					tt.want = 24 * time.Hour
-					time.AfterFunc(tt.want, func() { conn.Close() })
-				}
+				conn := p.begin(t, get)
+				time.AfterFunc(24*time.Hour, func() { conn.Close() })
 				require.Equal(t, tt.want, <-failed)
 				require.NoError(t, conn.Close())
 			})
@@ -428,4 +298,90 @@ func TestLargeHeaderIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// runUntil runs srv on pipes until end is called.
+func runUntil(t *testing.T, srv *server.Server) (c *http.Client, end func(), ran <-chan error) {
+	p := newPipes()
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.RunUntil(ctx, func() error { return srv.Serve(p) }) }()
+	return &http.Client{Transport: &http.Transport{DialContext: p.dial}}, end, done
+}
+
+func TestRunUntilCancelsRequestsAfterTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := newServer(t, server.Options{ShutdownTimeout: 3 * time.Second})
+		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+			<-req.Context().Done()
+			return context.Cause(req.Context())
+		})
+		c, end, ran := runUntil(t, srv)
+		defer c.CloseIdleConnections()
+		go func() { _, _ = request(t, c, "GET", "http://pipe/") }()
+		synctest.Wait()
+		began := time.Now()
+		end()
+		require.EqualError(t, <-ran, "server: requests were cancelled 3s after the shutdown began")
+		require.WithinDuration(t, began.Add(3*time.Second), time.Now(), 0)
+	})
+}
+
+func TestRunUntilReturnsTheErrorOfServing(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	broken := errors.New("broken")
+	require.ErrorIs(t, srv.RunUntil(t.Context(), func() error { return broken }), broken)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, srv.RunUntil(ended, func() error { return srv.ListenAndServe("127.0.0.1:0") }))
+}
+
+// Every response after Shutdown has begun announces that its connection ends.
+func TestShutdownIsAnnounced(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	asked, release := make(chan struct{}), make(chan struct{})
+	srv.HandleFunc("GET /busy", func(http.ResponseWriter, *server.Request) error {
+		asked <- struct{}{}
+		<-release
+		return nil
+	})
+	srv.HandleFunc("GET /empty", func(http.ResponseWriter, *server.Request) error { return nil })
+	srv.HandleFunc("GET /denied", func(http.ResponseWriter, *server.Request) error {
+		return server.Errorf(http.StatusForbidden, "no")
+	})
+	srv.HandleFunc("GET /panic", func(http.ResponseWriter, *server.Request) error { panic("here") })
+	url, c := listenItself(t, srv)
+	get := func(conn net.Conn, path string) answer {
+		res, err := exchangeOn(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		return res
+	}
+	paths := map[string]int{"/empty": 200, "/denied": 403, "/none": 404, "/panic": 500}
+	idle := map[string]net.Conn{}
+	for _, path := range append(slices.Collect(maps.Keys(paths)), "watch") {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		idle[path] = conn
+		require.False(t, get(conn, "/empty").Close)
+	}
+	busy := make(chan bool, 1)
+	go func() {
+		res, err := c.Get(url + "/busy")
+		busy <- err == nil && res.Close && res.Body.Close() == nil
+	}()
+	<-asked
+	done := shutdown(t.Context(), srv)
+	for !get(idle["watch"], "/empty").Close {
+	}
+	for path, want := range paths {
+		res := get(idle[path], path)
+		require.Equal(t, want, res.StatusCode)
+		require.True(t, res.Close, path)
+	}
+	close(release)
+	require.True(t, <-busy)
+	require.NoError(t, <-done)
+	require.Len(t, l.at("ERROR"), 1, "the panic")
 }

@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -80,21 +82,34 @@ type answer struct {
 	body string
 }
 
-// ask sends a request to h without a connection.
-func ask(h http.Handler, method, target string) answer {
+// send sends a request to h without a connection.
+func send(h http.Handler, r *http.Request) answer {
 	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest(method, target, nil))
+	h.ServeHTTP(rec, r)
 	return answer{rec.Result(), rec.Body.String()}
+}
+
+func ask(h http.Handler, method, target string) answer {
+	return send(h, httptest.NewRequest(method, target, nil))
+}
+
+// askAs sends a request with a cookie.
+func askAs(h http.Handler, cookie *http.Cookie, method, target string) answer {
+	r := httptest.NewRequest(method, target, nil)
+	r.AddCookie(cookie)
+	return send(h, r)
 }
 
 // request sends one over a connection.
 func request(tb testing.TB, c *http.Client, method, url string) (answer, error) {
 	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), method, url, nil)
-	if err != nil {
-		return answer{}, err
-	}
-	res, err := c.Do(req)
+	r, err := http.NewRequestWithContext(tb.Context(), method, url, nil)
+	require.NoError(tb, err)
+	return do(c, r)
+}
+
+func do(c *http.Client, r *http.Request) (answer, error) {
+	res, err := c.Do(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -103,7 +118,18 @@ func request(tb testing.TB, c *http.Client, method, url string) (answer, error) 
 	return answer{res, string(body)}, err
 }
 
-// complaints is for what net/http logs: the gate leaves it nothing to log.
+// leave sends a request whose client leaves once the channel is closed or gets a value.
+func leave(t *testing.T, c *http.Client, r *http.Request, when <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-when; cancel() }()
+	r = r.WithContext(ctx)
+	r.RequestURI = ""
+	_, err := c.Do(r)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// complaints fails the test if net/http logs something. The gate leaves it nothing to log.
 type complaints struct{ testing.TB }
 
 func (c complaints) Write(p []byte) (int, error) {
@@ -120,20 +146,50 @@ func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 // listenItself serves srv on a listener of its own until the test ends.
 func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	tb.Helper()
-	l, err := graceful.Listen("127.0.0.1:0") // as ListenAndServe does
-	require.NoError(tb, err)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	l := listenTCP(tb)
+	serving(tb, srv, func() error { return srv.Serve(l) })
 	transport := &http.Transport{}
-	tb.Cleanup(func() {
-		transport.CloseIdleConnections()
-		require.NoError(tb, srv.Close())
-		require.ErrorIs(tb, <-served, http.ErrServerClosed)
-	})
+	tb.Cleanup(transport.CloseIdleConnections)
 	return "http://" + l.Addr().String(), &http.Client{Transport: transport}
 }
 
-// protocols serve as listen does.
+// h2Server serves srv itself over HTTP/2.
+func h2Server(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
+	tb.Helper()
+	files := newPEMFiles(tb, newPair(tb, "127.0.0.1"))
+	l := listenTCP(tb)
+	serving(tb, srv, func() error { return srv.ServeTLS(l, files.cert, files.key) })
+	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	tb.Cleanup(tr.CloseIdleConnections)
+	return "https://" + l.Addr().String(), &http.Client{Transport: tr}
+}
+
+// listenTCP listens as ListenAndServe does. Pipes lack addresses, buffers and resets.
+func listenTCP(tb testing.TB) net.Listener {
+	tb.Helper()
+	l, err := graceful.Listen("127.0.0.1:0")
+	require.NoError(tb, err)
+	return l
+}
+
+// serving runs serve until the end of the test, which closes srv.
+func serving(tb testing.TB, srv *server.Server, serve func() error) {
+	tb.Helper()
+	served := make(chan error, 1)
+	go func() { served <- serve() }()
+	tb.Cleanup(func() {
+		require.NoError(tb, srv.Close())
+		require.ErrorIs(tb, <-served, http.ErrServerClosed)
+	})
+}
+
+// endings are the methods that end a server.
+var endings = map[string]func(*server.Server) error{
+	"Shutdown": func(srv *server.Server) error { return srv.Shutdown(context.Background()) },
+	"Close":    (*server.Server).Close,
+}
+
+// protocols has functions that serve as listen does.
 var protocols = map[string]func(tb testing.TB, h http.Handler) (url string, c *http.Client){
 	"HTTP/1": func(tb testing.TB, h http.Handler) (string, *http.Client) {
 		return started(tb, h, (*httptest.Server).Start)
@@ -222,15 +278,35 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func serve(t *testing.T, srv *server.Server) (*pipes, *http.Client) {
 	t.Helper()
 	p := newPipes()
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(p) }()
+	serving(t, srv, func() error { return srv.Serve(p) })
 	transport := &http.Transport{DialContext: p.dial}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		require.NoError(t, srv.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
+	t.Cleanup(transport.CloseIdleConnections)
 	return p, &http.Client{Transport: transport}
+}
+
+// connect returns the client's end of a connection.
+func (p *pipes) connect(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := p.dial(t.Context(), "", "")
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// begin returns a connection on which the text was sent.
+func (p *pipes) begin(t *testing.T, text string) net.Conn {
+	t.Helper()
+	conn := p.connect(t)
+	_, err := io.WriteString(conn, text)
+	require.NoError(t, err)
+	return conn
+}
+
+// middleware returns a middleware that calls fn for each request.
+func middleware(fn func(next http.Handler, w http.ResponseWriter, r *http.Request)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fn(next, w, r) })
+	}
 }
 
 // concurrently runs fn n times at once and waits.
@@ -240,4 +316,10 @@ func concurrently(n int, fn func(i int)) {
 		wg.Go(func() { fn(i) })
 	}
 	wg.Wait()
+}
+
+// writeText writes values in the format of [fmt.Fprint].
+func writeText(w http.ResponseWriter, values ...any) error {
+	_, err := fmt.Fprint(w, values...)
+	return err
 }

@@ -3,17 +3,24 @@ package server_test
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/testenv"
+	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	ratestore "github.com/lazyreq/lazyreq/ratelimit/memstore"
 	"github.com/lazyreq/lazyreq/server"
@@ -117,4 +124,160 @@ func readOK(in *bufio.Reader) error {
 		line, err = in.ReadString('\n')
 	}
 	return err
+}
+
+// idleConns is how many connections one process keeps open: 10,000 unless it may open fewer files, and
+// 2,000 under the race detector.
+func idleConns(t *testing.T) int {
+	var limit syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	n := 10_000
+	if testenv.Racing {
+		n = 2_000
+	}
+	return min(n, int(limit.Cur)-500)
+}
+
+// Idle connections cost a goroutine and a few KiB each, other clients are served among them, and a Shutdown
+// ends them all. The clients are in a process of their own.
+func TestThousandsOfIdleConnections(t *testing.T) {
+	testhost.ServeProcess(t, openConns)
+	for name, sent := range map[string]string{"before a request": "", "after a request": get} {
+		t.Run(name, func(t *testing.T) {
+			testhost.ServeProcess(t, openConns)
+			releases(t)
+			srv, l := newServer(t, server.Options{ReadHeaderTimeout: time.Minute})
+			srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "here") })
+			url, c := listenItself(t, srv)
+			_, err := request(t, c, "GET", url)
+			require.NoError(t, err)
+			n := idleConns(t)
+			heap, goroutines := liveHeap(), runtime.NumGoroutine()
+
+			clients := testhost.StartProcess(t, fmt.Sprintf("%d %s %q", n, strings.TrimPrefix(url, "http://"), sent))
+			lines := bufio.NewReader(clients.Out)
+			line, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "open\n", line)
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() >= goroutines+n }, 20*time.Second, 10*time.Millisecond)
+			perConn := (liveHeap() - heap) / int64(n)
+			t.Logf("%d connections, %d bytes each", n, perConn)
+			require.Less(t, perConn, int64(32<<10))
+			require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+n+20)
+			for range 20 {
+				res, err := request(t, c, "GET", url)
+				require.NoError(t, err)
+				require.Equal(t, "here", res.body)
+			}
+
+			require.NoError(t, srv.Shutdown(t.Context()))
+			line, err = lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "all closed\n", line)
+			clients.End(t)
+			require.Empty(t, l.at("ERROR"))
+		})
+	}
+}
+
+// openConns opens connections, sends a request on each if it has one, reports "open" when it has the
+// responses, and "all closed" when the server has closed every connection.
+func openConns(arg string, _ io.Reader, out io.Writer) {
+	var n int
+	var addr, send string
+	if _, err := fmt.Sscanf(arg, "%d %s %q", &n, &addr, &send); err != nil {
+		panic(err)
+	}
+	conns := make([]net.Conn, n)
+	next := make(chan int)
+	var dialing sync.WaitGroup
+	for range 16 {
+		dialing.Go(func() {
+			for i := range next {
+				conn, err := net.Dial("tcp", addr)
+				if err == nil && send != "" {
+					if _, err = io.WriteString(conn, send); err == nil {
+						_, err = io.ReadAtLeast(conn, make([]byte, 1<<10), 50)
+					}
+				}
+				if err != nil {
+					panic(err)
+				}
+				conns[i] = conn
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	dialing.Wait()
+	fmt.Fprintln(out, "open")
+	for _, conn := range conns {
+		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			panic(err)
+		}
+		conn.Close()
+	}
+	fmt.Fprintln(out, "all closed")
+}
+
+// releases checks, when the test and its clean-ups have ended, that the process has no more goroutines
+// and file descriptors than now.
+func releases(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the runtime's own descriptors are there from now on
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	goroutines, files := runtime.NumGoroutine(), descriptors()
+	t.Cleanup(func() {
+		var g, f int
+		for range 2000 {
+			if g, f = runtime.NumGoroutine(), descriptors(); g <= goroutines && f <= files {
+				return
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		t.Errorf("%d goroutines and %d descriptors, began with %d and %d", g, f, goroutines, files)
+	})
+}
+
+// descriptors returns how many files the process has open, or 0 if the system doesn't list them.
+func descriptors() int {
+	files, _ := os.ReadDir("/proc/self/fd")
+	return len(files)
+}
+
+// countedListener counts the bytes that the server reads from all of its connections.
+type countedListener struct {
+	net.Listener
+	read atomic.Int64
+}
+
+func (l *countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return countedReads{c, &l.read}, nil
+}
+
+type countedReads struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c countedReads) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// liveHeap returns the bytes that the program's objects and stacks take.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // sync.Pool keeps its objects for one collection
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }

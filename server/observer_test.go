@@ -1,11 +1,15 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +22,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/server/inspect"
 )
 
 // seenRequest is what an observer got of a request.
@@ -164,31 +169,13 @@ func TestObserverGetsTheError(t *testing.T) {
 	require.EqualValues(t, 4, got.Written)
 }
 
-func TestObserverGetsTheDecisions(t *testing.T) {
-	w := &watcher{}
-	srv := observedServer(t, w)
-	for _, allowed := range []bool{true, false} {
-		ask(srv, "GET", "/limited")
-		got := w.last(t)
-		require.Len(t, got.decisions, 1)
-		d := got.decisions[0]
-		require.Equal(t, "seen", d.Policy)
-		require.Equal(t, "seen", d.Quota)
-		require.EqualValues(t, 1, d.Rule.Limit())
-		require.Equal(t, allowed, d.Result.Allowed)
-		require.Equal(t, !allowed, d.Result.Violated)
-	}
-}
-
 func TestNestedServerIsObservedOnce(t *testing.T) {
 	w := &watcher{}
 	srv := observedServer(t, w)
 	srv.Handle("GET /outer/", http.StripPrefix("/outer", srv))
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // hides the gate
-		})
-	})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // hides the gate
+	}))
 	a := ask(srv, "GET", "/outer/error")
 	got := w.last(t)
 	require.Equal(t, 500, got.Status)
@@ -196,24 +183,13 @@ func TestNestedServerIsObservedOnce(t *testing.T) {
 	require.ErrorIs(t, got.Err, errBroken)
 }
 
-// The last observer's context is the innermost, so ends are in reverse order.
+// The last observer's context is the innermost, so ends are in reverse order. Observers of requests only are
+// called beside them.
 func TestSeveralObservers(t *testing.T) {
 	var log watcher
-	first, second := named{&log, "first "}, named{&log, "second "}
-	srv := observedServer(t, first, second)
+	srv := observedServer(t, ends{&log, "first"}, named{&log, "second "}, named{&log, "third "})
 	ask(srv, "GET", "/ok/1")
-	require.Equal(t, []string{"first start", "second start", "second end", "first end", "first request", "second request"}, log.calls)
-}
-
-// Observers of requests only are called beside those that observe resolutions, too.
-func TestObserversOfRequestsOnly(t *testing.T) {
-	var log watcher
-	ask(observedServer(t, ends{&log, "quiet"}), "GET", "/ok/1")
-	require.Equal(t, []string{"quiet request"}, log.calls)
-	log.calls = nil
-	srv := observedServer(t, ends{&log, "first"}, named{&log, "second "}, ends{&log, "third"})
-	ask(srv, "GET", "/ok/1")
-	require.Equal(t, []string{"second start", "second end", "first request", "second request", "third request"}, log.calls)
+	require.Equal(t, []string{"second start", "third start", "third end", "second end", "first request", "second request", "third request"}, log.calls)
 }
 
 // ends is an observer with the one method that all have.
@@ -237,17 +213,122 @@ func (n named) ResolveStart(ctx context.Context, _ string) context.Context {
 func (n named) ResolveEnd(context.Context, string, time.Duration, error) { n.note(n.name + "end") }
 func (n named) RequestEnd(context.Context, server.RequestInfo)           { n.note(n.name + "request") }
 
-func TestTimeoutHandlerWithLateFailure(t *testing.T) {
-	w := &watcher{}
-	srv, _ := newServer(t, server.Options{Observers: []server.Observer{w}})
-	release, failed := make(chan struct{}), make(chan struct{})
-	h := srv.Wrap(http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-release
-		server.WriteError(w, r, errBroken) // concurrently with the request's end
-		close(failed)
-	}), time.Millisecond, "late"))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	close(release)
-	<-failed
-	require.Equal(t, 503, w.last(t).Status)
+// nilError panics in Error if the pointer is nil, as a typed nil returned as an error does.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// panickingObserver panics in all of its methods.
+type panickingObserver struct{}
+
+func (*panickingObserver) ResolveStart(context.Context, string) context.Context { panic("start") }
+
+func (*panickingObserver) ResolveEnd(context.Context, string, time.Duration, error) { panic("end") }
+func (*panickingObserver) RequestEnd(context.Context, server.RequestInfo)           { panic("request") }
+
+// The response and the clean-up are the same as without observers.
+func TestObserversDoNotChangeARequest(t *testing.T) {
+	inspector, err := inspect.New(inspect.Options{})
+	require.NoError(t, err)
+	for name, observers := range map[string][]server.Observer{
+		"none": nil, "inspector": {inspector}, "panicking": {&panickingObserver{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, log := newServer(t, server.Options{Observers: observers})
+			key := reqctx.NewKey[int]("key")
+			closed := 0
+			reqctx.Provide(srv.Registry(), key, reqctx.Prop[int]{
+				Resolve: func(context.Context) (int, error) { return 1, nil },
+				Close:   func(context.Context, int, error) error { closed++; return nil },
+			})
+			use := func(req *server.Request) error {
+				_, err := key.Get(req.Context())
+				reqctx.From(req.Context()).OnClose(func() error { closed++; return nil })
+				return err
+			}
+			bad := reqctx.NewKey[int]("bad")
+			reqctx.Provide(srv.Registry(), bad, reqctx.Prop[int]{
+				Resolve: func(context.Context) (int, error) { return 0, (*nilError)(nil) },
+			})
+			srv.HandleFunc("GET /error", func(_ http.ResponseWriter, req *server.Request) error {
+				require.NoError(t, use(req))
+				return (*nilError)(nil)
+			})
+			srv.HandleFunc("GET /dealt-with", func(w http.ResponseWriter, req *server.Request) error {
+				_, err := bad.Get(req.Context())
+				require.True(t, err != nil)
+				w.WriteHeader(http.StatusOK)
+				return use(req)
+			})
+			for path, status := range map[string]int{"/error": 500, "/dealt-with": 200} {
+				closed = 0
+				w := send(srv, httptest.NewRequest(http.MethodGet, path, nil))
+				require.Equal(t, status, w.StatusCode, path)
+				require.Equal(t, 2, closed, path)
+			}
+			require.NotEmpty(t, log.at("ERROR"))
+		})
+	}
+}
+
+// An observer that fails a test with FailNow ends the goroutine.
+func TestObserverThatEndsTheGoroutine(t *testing.T) {
+	srv, l := newServer(t, server.Options{Observers: []server.Observer{exitingObserver{}}})
+	closed := make(chan bool, 1)
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		req.OnClose(func() error { closed <- true; return nil })
+		return nil
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		send(srv, httptest.NewRequest(http.MethodGet, "/", nil))
+	}()
+	<-ended
+	require.Len(t, closed, 1)
+	require.Equal(t, lazy.ErrGoexit.Error(), l.only(t)["panic"])
+}
+
+type exitingObserver struct{}
+
+func (exitingObserver) RequestEnd(context.Context, server.RequestInfo) { runtime.Goexit() }
+
+func TestAccessLog(t *testing.T) {
+	var out bytes.Buffer
+	srv, _ := newServer(t, server.Options{Observers: []server.Observer{server.AccessLog(slog.New(slog.NewJSONHandler(&out, nil)))}})
+	srv.HandleFunc("/users/{id}", func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "ada") })
+	srv.HandleFunc("/files/{user}/", func(http.ResponseWriter, *server.Request) error { return nil })
+	for _, tt := range []struct {
+		method, target string
+		want           map[string]any
+	}{
+		{"GET", "/users/secret?q=secret", map[string]any{"method": "GET", "route": "/users/{id}", "status": 200.0, "bytes": 3.0}},
+		{"GET", "/secret", map[string]any{"method": "GET", "route": "", "status": 404.0}},
+		{"SECRET", "/users/7", map[string]any{"method": "other", "route": "/users/{id}", "status": 200.0, "bytes": 3.0}},
+		{"CONNECT", "/files/secret", map[string]any{"method": "CONNECT", "route": "", "status": 307.0}},
+		{"CONNECT", "/files/secret/", map[string]any{"method": "CONNECT", "route": "/files/{user}/", "status": 200.0}},
+	} {
+		out.Reset()
+		send(srv, httptest.NewRequest(tt.method, tt.target, nil))
+		require.NotContains(t, out.String(), "secret")
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(out.Bytes(), &line), "one line")
+		require.Equal(t, "request", line["msg"])
+		require.Equal(t, "INFO", line["level"])
+		require.GreaterOrEqual(t, line["ms"], 0.0)
+		for name, want := range tt.want {
+			require.Equal(t, want, line[name], name)
+		}
+		require.Len(t, line, 8)
+	}
+}
+
+func TestAccessLogWithoutLogger(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	srv, _ := newServer(t, server.Options{Observers: []server.Observer{server.AccessLog(nil)}})
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	send(srv, httptest.NewRequest("GET", "/", nil))
+	require.Contains(t, out.String(), "msg=request method=GET")
 }

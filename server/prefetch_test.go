@@ -2,11 +2,9 @@ package server_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,8 +52,7 @@ func readBothOf(w http.ResponseWriter, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(w, a, f)
-	return err
+	return writeText(w, a, f)
 }
 
 func TestPrefetchOfARoute(t *testing.T) {
@@ -125,50 +122,6 @@ func panicOf(fn func()) (err error) {
 	return nil
 }
 
-func TestOnlyRequestsThatReachTheHandlerPrefetch(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	calls := provideBoth(srv)
-	srv.HandleFunc("GET /both", readBoth, server.Prefetch(account, flags))
-	srv.HandleFunc("POST /both", readBoth, server.Prefetch(account, flags))
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("X-Stop") == "" {
-				next.ServeHTTP(w, r)
-			}
-		})
-	})
-	for _, tt := range []struct {
-		method, target, header, value string
-		status                        int
-		calls                         int32
-	}{
-		{"GET", "/both", "", "", 200, 2},
-		{"HEAD", "/both", "", "", 200, 2},
-		{"GET", "/both", "X-Stop", "1", 200, 0},
-		{"OPTIONS", "/both", "", "", 405, 0},
-		{"GET", "/none", "", "", 404, 0},
-		{"POST", "/both", "Origin", "https://evil.example", 403, 0},
-	} {
-		calls.Store(0)
-		r := httptest.NewRequest(tt.method, tt.target, nil)
-		r.Header.Set(tt.header, tt.value)
-		rec := httptest.NewRecorder()
-		srv.ServeHTTP(rec, r)
-		require.Equal(t, tt.status, rec.Code, "%v", tt)
-		require.Equal(t, tt.calls, calls.Load(), "%v", tt)
-	}
-}
-
-func TestAPresetIsNotPrefetched(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	calls := provideBoth(srv)
-	srv.HandleFunc("GET /both", readBoth, server.Prefetch(account, flags))
-	r := servertest.Preset(servertest.Preset(httptest.NewRequest("GET", "/both", nil), account, "a"), flags, "f")
-	res := servertest.Do(t, srv, r)
-	require.Equal(t, "af", res.Body.String())
-	require.Zero(t, calls.Load())
-}
-
 var (
 	panicking = reqctx.NewKey[int]("panicking")
 	stuck     = reqctx.NewKey[int]("stuck")
@@ -206,38 +159,6 @@ func askOn(t *testing.T, srv *server.Server, own bool) chan answer {
 	return answered
 }
 
-// What still runs when the handler returns is cancelled. The server's own listeners don't wait for
-// it, and only Shutdown does. In another http.Server the response ends when it has returned.
-func TestPrefetchedPropertyThatStillRuns(t *testing.T) {
-	for _, own := range []bool{true, false} {
-		for _, heeds := range []bool{true, false} {
-			t.Run(fmt.Sprintf("own listener %v, heeds its context %v", own, heeds), func(t *testing.T) {
-				srv, l := newServer(t, server.Options{})
-				canceled, release := provideStuck(srv, heeds)
-				srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
-					_, err := fmt.Fprint(w, "hello")
-					return err
-				}, server.Prefetch(stuck))
-				answered := askOn(t, srv, own)
-				require.ErrorIs(t, <-canceled, context.Canceled)
-				if !own && !heeds {
-					requireNone(t, answered)
-					close(release)
-				}
-				require.Equal(t, "hello", (<-answered).body)
-				if own && !heeds {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-					defer cancel()
-					require.ErrorIs(t, srv.Shutdown(ctx), context.DeadlineExceeded, "it waits")
-					close(release)
-				}
-				require.NoError(t, srv.Shutdown(t.Context()))
-				require.Empty(t, l.at(""))
-			})
-		}
-	}
-}
-
 // requireNone checks that no answer comes for a while.
 func requireNone(t *testing.T, answered chan answer) {
 	select {
@@ -245,48 +166,6 @@ func requireNone(t *testing.T, answered chan answer) {
 		t.Fatalf("answered %q already", res.body)
 	case <-time.After(20 * time.Millisecond):
 	}
-}
-
-// The middleware within a TimeoutHandler gets to the route when that answers. For the race
-// detector.
-func TestPrefetchUnderATimeoutRaces(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	provideBoth(srv)
-	srv.HandleFunc("GET /both", func(http.ResponseWriter, *server.Request) error { return nil }, server.Prefetch(account, flags))
-	var handlers sync.WaitGroup
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer handlers.Done()
-			<-r.Context().Done()
-			next.ServeHTTP(w, r)
-		}), time.Microsecond, "too slow")
-	})
-	for range 200 {
-		handlers.Add(1)
-		require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, ask(srv, "GET", "/both").StatusCode)
-	}
-	handlers.Wait()
-	require.NoError(t, srv.Shutdown(t.Context()))
-}
-
-func TestReadingAPrefetchedFailureIsTheHandlersError(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	reqctx.Provide(srv.Registry(), panicking, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("oh") }})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := panicking.Get(req.Context())
-		return err
-	}, server.Prefetch(panicking))
-	require.Equal(t, http.StatusInternalServerError, ask(srv, "GET", "/").StatusCode)
-	require.Equal(t, "panicking", l.only(t)["property"])
-}
-
-func TestAPanicOfTheHandlerDuringAPrefetch(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	provideBoth(srv)
-	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { panic("mine") }, server.Prefetch(account))
-	require.Equal(t, http.StatusInternalServerError, ask(srv, "GET", "/").StatusCode)
-	require.Equal(t, "mine", l.only(t)["panic"])
-	require.NoError(t, srv.Shutdown(t.Context()))
 }
 
 func TestWhatARoutePreparesSharesARoundTrip(t *testing.T) {
@@ -308,8 +187,7 @@ func TestWhatARoutePreparesSharesARoundTrip(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(w, user, n)
-		return err
+		return writeText(w, user, n)
 	}
 	srv.HandleFunc("GET /prefetched", both, server.Prefetch(session.Loaded, left))
 	srv.HandleFunc("GET /required", both, server.Require(session.Loaded, left))

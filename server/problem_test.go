@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,18 +48,12 @@ func TestProblemOfError(t *testing.T) {
 		"wrapped":         {fmt.Errorf("on the way: %w", server.Errorf(409, "Taken.")), 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, false},
 		"zero":            {&server.Problem{Err: secret}, 500, `{"status":500,"title":"Internal Server Error"}`, true},
 		"no error status": {server.Errorf(204, "?"), 500, `{"status":500,"title":"Internal Server Error"}`, true},
-		"Errorf wraps":    {server.Errorf(404, "No fish: %w", io.EOF), 404, `{"status":404,"title":"Not Found","detail":"No fish: EOF"}`, false},
 		"Errorf of 500":   {server.Errorf(503, "%w", secret), 503, `{"status":503,"title":"Service Unavailable"}`, true},
 		"no JSON": {
 			&server.Problem{Status: 422, Detail: "x", Members: map[string]any{"f": func() {}}},
 			422, `{"status":422,"title":"Unprocessable Entity","detail":"x"}`, false,
 		},
-		"told":          {&teller{418, map[string]any{"tea": true}}, 418, `{"status":418,"title":"I'm a teapot","tea":true}`, false},
-		"told wrapped":  {errors.Join(secret, &teller{status: 503}), 503, `{"status":503,"title":"Service Unavailable"}`, true},
-		"told no error": {&teller{status: 200}, 500, `{"status":500,"title":"Internal Server Error"}`, true},
-		"problem over told": {
-			fmt.Errorf("%w: %w", &teller{status: 400}, server.Errorf(410, "")), 410, `{"status":410,"title":"Gone"}`, false,
-		},
+		"told": {&teller{418, map[string]any{"tea": true}}, 418, `{"status":418,"title":"I'm a teapot","tea":true}`, false},
 		"params": {
 			&params.Error{Name: "n", Source: params.SourceQuery, Reason: params.ErrMalformed, Detail: "must be a whole number"},
 			400, `{"status":400,"title":"Bad Request","detail":"query parameter \"n\" must be a whole number",
@@ -84,9 +77,8 @@ func TestProblemOfError(t *testing.T) {
 			fmt.Errorf("x: %w", &http.MaxBytesError{Limit: 10}),
 			413, `{"status":413,"title":"Request Entity Too Large","detail":"The body may have at most 10 bytes."}`, false,
 		},
-		"deadline":  {fmt.Errorf("x: %w", context.DeadlineExceeded), 503, `{"status":503,"title":"Service Unavailable"}`, true},
-		"cancelled": {context.Canceled, 500, `{"status":500,"title":"Internal Server Error"}`, true}, // not the request itself
-		"unknown":   {secret, 500, `{"status":500,"title":"Internal Server Error"}`, true},
+		"deadline": {fmt.Errorf("x: %w", context.DeadlineExceeded), 503, `{"status":503,"title":"Service Unavailable"}`, true},
+		"unknown":  {secret, 500, `{"status":500,"title":"Internal Server Error"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
@@ -200,25 +192,6 @@ func TestProblemHeader(t *testing.T) {
 	require.Equal(t, "Bearer", rec.Header().Get("WWW-Authenticate"), "without a server")
 }
 
-func TestProblemIsCommitted(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	provideMark(srv)
-	srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(401, "") }))
-	require.Equal(t, []string{"1"}, ask(srv, "GET", "/").Header.Values("X-Mark"))
-}
-
-func TestMaxBytesReaderIs413(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	srv.HandleFunc("POST /", func(w http.ResponseWriter, req *server.Request) error {
-		_, err := io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 3))
-		return err
-	})
-	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, httptest.NewRequest("POST", "/", strings.NewReader("four")))
-	require.Equal(t, 413, rec.Code)
-	require.Contains(t, rec.Body.String(), "at most 3 bytes")
-}
-
 func TestProblemIsAnError(t *testing.T) {
 	p := &server.Problem{Status: 409, Detail: "Taken.", Err: io.EOF}
 	require.ErrorIs(t, p, io.EOF)
@@ -243,39 +216,6 @@ func TestProblemIsNotChangedBySending(t *testing.T) {
 	})
 	require.Equal(t, &server.Problem{Status: 404, Members: map[string]any{"a": 1}}, shared)
 	require.Equal(t, map[string]any{"a": 1}, told.members)
-}
-
-func TestMuxAnswersWithProblemsToo(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	srv.HandleFunc("GET /path", func(http.ResponseWriter, *server.Request) error { return nil })
-	srv.Handle("GET /own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the handler's own 404", http.StatusNotFound)
-	}))
-	srv.HandleFunc("GET /tree/", func(http.ResponseWriter, *server.Request) error { return nil })
-	url, c := listen(t, srv)
-
-	res, err := request(t, c, "GET", url+"/elsewhere")
-	require.NoError(t, err)
-	requireProblem(t, 404, `{"status":404,"title":"Not Found"}`, res)
-
-	res, err = request(t, c, "DELETE", url+"/path")
-	require.NoError(t, err)
-	requireProblem(t, 405, `{"status":405,"title":"Method Not Allowed"}`, res)
-	require.Equal(t, "GET, HEAD", res.Header.Get("Allow"))
-
-	res, err = request(t, c, "HEAD", url+"/elsewhere")
-	require.NoError(t, err)
-	require.Equal(t, 404, res.StatusCode)
-	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
-
-	res, err = request(t, c, "GET", url+"/own")
-	require.NoError(t, err)
-	require.Equal(t, "the handler's own 404\n", res.body)
-
-	res, err = request(t, c, "GET", url+"/tree")
-	require.NoError(t, err)
-	require.Equal(t, "/tree/", res.Header.Get("Location"))
-	require.Empty(t, l.at(""))
 }
 
 // A failure after the client has gone is not logged as an error.
@@ -303,56 +243,10 @@ func TestDisconnectedClientIsNoError(t *testing.T) {
 				return h(w, req)
 			})
 			url, c := listen(t, srv)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-began; cancel() }()
-			req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-			require.NoError(t, err)
-			_, err = c.Do(req)
-			require.ErrorIs(t, err, context.Canceled)
+			leave(t, c, httptest.NewRequest("GET", url, nil), began)
 			<-done
 			require.Empty(t, l.at("ERROR"))
 			require.NotEmpty(t, l.at("DEBUG"))
 		})
 	}
-}
-
-// A deadline set by the caller of the server is a failure that the client sees.
-func TestRequestThatTakesTooLongIsLogged(t *testing.T) {
-	srv, l := newServer(t, server.Options{})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.Context().Err() })
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
-	require.Equal(t, 503, rec.Code)
-	l.only(t)
-}
-
-// waiting is an error after which a client should wait.
-type waiting struct{ status int }
-
-func (w waiting) Error() string                  { return "wait" }
-func (w waiting) Problem() (int, map[string]any) { return w.status, nil }
-func (w waiting) RetrySeconds() int64            { return 7 }
-
-func TestProblemsWithRetryAfter(t *testing.T) {
-	for status, want := range map[int]string{429: "7", 503: "7", 400: ""} {
-		for _, wrap := range []func(error) error{
-			func(err error) error { return err },
-			func(err error) error { return fmt.Errorf("policy: %w", err) },
-			func(err error) error { return &server.Problem{Status: status, Err: err} },
-		} {
-			srv, _ := newServer(t, server.Options{})
-			srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return wrap(waiting{status}) })
-			res := ask(srv, "GET", "/")
-			require.Equal(t, status, res.StatusCode)
-			require.Equal(t, want, res.Header.Get("Retry-After"), "%d", status)
-		}
-	}
-	srv, _ := newServer(t, server.Options{})
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
-		w.Header().Set("Retry-After", "60")
-		return waiting{503}
-	})
-	require.Equal(t, "60", ask(srv, "GET", "/").Header.Get("Retry-After"), "whoever knows better")
 }

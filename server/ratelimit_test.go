@@ -3,18 +3,15 @@ package server_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
 )
@@ -177,15 +174,6 @@ func TestSeveralPoliciesAreListed(t *testing.T) {
 	require.Len(t, store.keys, 2)
 }
 
-// TestOnlyPolicyAroundAServer has one policy in a server and in the middleware around it.
-func TestOnlyPolicyAroundAServer(t *testing.T) {
-	store, p := newCalls(t), policy(t, "p")
-	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return req.RateLimit().Require() })
-	require.Equal(t, 200, ask(eager(t, store, p)(srv), "GET", "/").StatusCode)
-	require.Len(t, store.keys, 2)
-}
-
 func TestBySession(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = server.BySession()
@@ -246,106 +234,34 @@ func login2(t *testing.T, srv *server.Server) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// A handler of the server is known by its pattern, whatever the path.
-func TestByPathOfARoute(t *testing.T) {
-	store, p := newCalls(t), policy(t, "p")
-	p.Key = ratelimit.ByAll(ratelimit.ByIP(), ratelimit.ByPath())
-	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
-	srv.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, req *server.Request) error {
-		_, err := req.RateLimit().Take()
+// TestFailedLoginsOnly has a handler that gives the charge of a right password back, and wrong ones that
+// are sent at once.
+func TestFailedLoginsOnly(t *testing.T) {
+	failures := policy(t, "failures") // 3 per minute
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{failures}})
+	var checked atomic.Int64
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		if err := failures.Require(req); err != nil {
+			return err
+		}
+		checked.Add(1)
+		if req.FormValue("password") != "right" {
+			return server.Errorf(http.StatusUnauthorized, "wrong")
+		}
+		_, err := failures.Refund(req)
 		return err
 	})
-	ask(srv, "GET", "/items/1")
-	ask(srv, "GET", "/items/2")
-	const want = "take p:9:192.0.2.1,15:GET /items/{id},"
-	require.Equal(t, []string{want, want}, store.keys)
-}
-
-// A proxy on the same machine that connects by a Unix socket is trusted if configured.
-func TestUnixSocketPeer(t *testing.T) {
-	for trust, want := range map[bool]int{true: 200, false: 400} {
-		store, p := newCalls(t), policy(t, "p")
-		if trust {
-			key, err := ratelimit.IPOptions{Header: "X-Real-IP", TrustUnixSocket: true}.Key()
-			require.NoError(t, err)
-			p.Key = key
-		}
-		srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
-		srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-			_, err := req.RateLimit().Take()
-			return err
-		})
-		sock := filepath.Join(t.TempDir(), "s")
-		l, err := net.Listen("unix", sock)
-		require.NoError(t, err)
-		ts := &httptest.Server{Listener: l, Config: &http.Server{Handler: srv, ReadHeaderTimeout: time.Second}}
-		ts.Start()
-		c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", sock)
-		}}}
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://app/", nil)
-		require.NoError(t, err)
-		r.Header.Set("X-Real-IP", "203.0.113.9")
-		res, err := c.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		require.Equal(t, want, res.StatusCode)
-		if trust {
-			require.Equal(t, []string{"take p:203.0.113.9"}, store.keys)
-		}
-		c.CloseIdleConnections()
-		ts.Close()
+	for range 10 {
+		res := ask(srv, "POST", "/login?password=right")
+		require.Equal(t, 200, res.StatusCode)
+		require.Contains(t, res.Header.Get("RateLimit"), "r=3", "the field shows the refund")
 	}
-}
-
-// A raw connection has an address and nothing else of a request.
-func TestKeysOfARawConnection(t *testing.T) {
-	p, q, m := policy(t, "address"), policy(t, "key"), policy(t, "path")
-	key, err := ratelimit.IPOptions{Header: "X-Real-IP", TrustUnixSocket: true}.Key()
-	require.NoError(t, err)
-	p.Key, q.Key, m.Key = key, ratelimit.FirstOf(ratelimit.ByHeader("X-Api-Key"), ratelimit.ByCookie("id")), ratelimit.ByPath()
-	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p, q, m}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	errs := make(chan error, 3)
-	served := make(chan error, 1)
-	go func() {
-		served <- srv.ServeConns(l, func(c *server.Conn) error {
-			for _, p := range []*ratelimit.Policy{p, q, m} {
-				errs <- p.Require(c.Context())
-			}
-			return nil
-		})
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, <-errs)
-	require.ErrorIs(t, <-errs, ratelimit.ErrNoKey)
-	require.ErrorIs(t, <-errs, ratelimit.ErrNoKey)
-	require.NoError(t, srv.Close())
-	<-served
-}
-
-// What the rate limit adds to each request is bounded: a policy has three properties.
-func TestPropertiesOfThePolicies(t *testing.T) {
-	count := func(n int) (properties int) {
-		var ps []*ratelimit.Policy
-		for i := range n {
-			ps = append(ps, policy(t, string(rune('a'+i))))
-		}
-		srv, _ := newServer(t, server.Options{RateLimits: ps})
-		srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-			for range reqctx.From(req.Context()).Props() {
-				properties++
-			}
-			return nil
-		})
-		ask(srv, "GET", "/")
-		return properties
+	checked.Store(0)
+	var attempts sync.WaitGroup
+	for range 20 {
+		attempts.Go(func() { ask(srv, "POST", "/login?password=wrong") })
 	}
-	none := count(0)
-	require.Equal(t, none+3, count(1))
-	require.Equal(t, none+6, count(2))
-	t.Logf("%d without a policy", none)
+	attempts.Wait()
+	require.EqualValues(t, 3, checked.Load())
+	require.Equal(t, 429, ask(srv, "POST", "/login?password=right").StatusCode)
 }

@@ -2,12 +2,11 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
-	"github.com/lazyreq/lazyreq/session"
 )
 
 func policy(tb testing.TB, name string) *ratelimit.Policy {
@@ -43,9 +41,8 @@ func TestRequestIsTheStandardRequest(t *testing.T) {
 	})
 	r := httptest.NewRequest("POST", "/users/7?q=q", strings.NewReader("a=b"))
 	r.Header.Set("X-Test", "yes")
-	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, r)
-	require.Equal(t, http.StatusNoContent, rec.Code)
+	rec := send(srv, r)
+	require.Equal(t, http.StatusNoContent, rec.StatusCode)
 	require.Empty(t, r.Pattern, "the caller's request is not touched")
 }
 
@@ -123,117 +120,167 @@ func TestRequestIsValidUntilTheHandlerReturns(t *testing.T) {
 	require.True(t, called)
 }
 
-func TestResolveIsParallel(t *testing.T) {
+var _ context.Context = (*server.Request)(nil)
+
+func TestRequestIsAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
-		provideTimed(srv) // a second each
+		calls := provideBoth(srv)
+		errGone := errors.New("gone")
+		outer, cancel := context.WithCancelCause(t.Context())
+		type key struct{}
+		srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "middleware's")))
+		}))
 		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-			return req.Resolve(odd.Name(), given.Name(), unused.Name())
-		})
-		began := time.Now()
-		require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
-		require.Equal(t, time.Second, time.Since(began))
-	})
-}
+			for range 2 {
+				v, err := account.Get(req)
+				require.NoError(t, err)
+				require.Equal(t, "ada's", v)
+			}
+			require.Equal(t, int32(1), calls.Load())
+			require.Same(t, reqctx.From(req.Context()), reqctx.From(req))
+			require.Equal(t, "middleware's", req.Value(key{}))
 
-// A standard handler finds the properties in its context.
-func TestStandardHandlerHasTheProperties(t *testing.T) {
-	field := session.NewField[string]("standard")
-	srv, _ := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
-	srv.Handle("GET /{name}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := session.From(r.Context())
-		require.NoError(t, err)
-		require.NoError(t, s.Set("standard", "x"))
-		name, err := func() (string, error) {
-			p, err := params.From(r.Context())
+			ctx, stop := context.WithTimeout(req, time.Minute)
+			defer stop()
+			v, err := flags.Get(ctx)
 			require.NoError(t, err)
-			return p.Path().String("name")
-		}()
-		require.NoError(t, err)
-		_, _ = io.WriteString(w, name)
-	}))
-	srv.HandleFunc("GET /read", func(w http.ResponseWriter, req *server.Request) error {
-		v, err := field.Get(req.Context())
-		_, _ = io.WriteString(w, v)
-		return err
+			require.Equal(t, "new", v)
+			deadline, ok := req.Deadline()
+			require.True(t, ok)
+			require.WithinDuration(t, time.Now(), deadline, time.Hour)
+
+			called := make(chan struct{})
+			context.AfterFunc(req, func() { close(called) })
+			require.NoError(t, req.Err())
+			cancel(errGone)
+			<-called
+			<-ctx.Done()
+			<-req.Done()
+			require.ErrorIs(t, req.Err(), context.Canceled)
+			require.Equal(t, errGone, context.Cause(req))
+
+			req.Request = req.WithContext(context.WithValue(req, key{}, "handler's"))
+			require.Equal(t, "handler's", req.Context().Value(key{}))
+			require.Equal(t, "middleware's", req.Value(key{}), "a context that contains itself would overflow the stack")
+			return nil
+		})
+		bounded, stop := context.WithTimeout(outer, time.Hour)
+		defer stop()
+		send(srv, httptest.NewRequestWithContext(bounded, "GET", "/", nil))
 	})
-	res := ask(srv, "GET", "/fish")
-	require.Equal(t, "fish", res.body)
-	require.Len(t, res.Cookies(), 1)
-	r := httptest.NewRequest("GET", "/read", nil)
-	r.AddCookie(res.Cookies()[0])
-	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, r)
-	require.Equal(t, "x", rec.Body.String())
 }
 
-func TestOptionsAreChecked(t *testing.T) {
-	for option, o := range map[string]server.Options{
-		"Options.Session":    {Session: session.Options{IdleTimeout: -1}},
-		"Options.Params":     {Params: params.Options{MaxBody: -1}},
-		"Options.RateLimits": {RateLimits: []*ratelimit.Policy{{Name: "no key"}}},
-	} {
-		_, err := server.New(o)
-		require.ErrorContains(t, err, option)
+// hitting returns a request whose property account is resolved.
+func hitting(tb testing.TB, hit func(req *server.Request)) {
+	srv, _ := newServer(tb, server.Options{})
+	provideBoth(srv)
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		require.NoError(tb, account.Require(req))
+		hit(req)
+		return nil
+	})
+	require.Equal(tb, 200, ask(srv, "GET", "/").StatusCode)
+}
+
+func TestHitOfARequestDoesNotAllocate(t *testing.T) {
+	hitting(t, func(req *server.Request) {
+		require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = account.Get(req) }))
+	})
+}
+
+var (
+	slow   = reqctx.NewKey[int]("slow")
+	broken = reqctx.NewKey[int]("broken")
+	odd    = reqctx.NewKey[int]("a b,c;d=é\"(x)/[~!")
+	given  = reqctx.NewKey[int]("given")
+	unused = reqctx.NewKey[int]("unused")
+)
+
+func provideTimed(srv *server.Server) {
+	takes := func(d time.Duration, err error) reqctx.Prop[int] {
+		return reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { <-time.After(d); return 0, err }}
 	}
+	reqctx.Provide(srv.Registry(), slow, takes(1500*time.Microsecond, nil))
+	reqctx.Provide(srv.Registry(), broken, takes(2*time.Millisecond, errors.New("broken")))
+	reqctx.Provide(srv.Registry(), odd, takes(time.Second, nil))
+	reqctx.Provide(srv.Registry(), given, takes(time.Second, nil))
+	reqctx.Provide(srv.Registry(), unused, takes(time.Second, nil))
 }
 
-func TestServerReservesItsProperties(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	for _, name := range []string{"session", "params"} {
-		require.Panics(t, func() {
-			reqctx.Provide(srv.Registry(), reqctx.NewKey[int](name), reqctx.Prop[int]{})
-		}, name)
+func TestServerTiming(t *testing.T) {
+	read := func(req *server.Request, keys ...reqctx.Key[int]) {
+		for _, k := range keys {
+			_, _ = k.Get(req.Context())
+		}
 	}
-	require.NotNil(t, srv.Sessions())
-	require.Panics(t, func() { srv.HandleFunc("no such pattern", nil) })
-}
-
-// Many requests at once, each with its own properties.
-func TestConcurrentRequests(t *testing.T) {
-	srv, l := newServer(t, server.Options{ServerTiming: true, Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
-	var open atomic.Int32
-	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-		Resolve: func(ctx context.Context) (string, error) {
-			open.Add(1)
-			p, err := params.From(ctx)
-			if err != nil {
-				return "", err
-			}
-			return p.Query().String("n")
+	for name, tt := range map[string]struct {
+		h    server.HandlerFunc
+		want []string
+	}{
+		"in the order of Provide": {
+			func(_ http.ResponseWriter, req *server.Request) error { read(req, broken, slow); return nil },
+			[]string{`slow;dur=1.5, broken;dur=2;desc="failed"`},
 		},
-		Commit: func(_ context.Context, v string, _ int, h http.Header) error { h.Set("X-Mark", v); return nil },
-		Close:  func(context.Context, string, error) error { open.Add(-1); return nil },
-	})
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		err := req.Go("reader", func(ctx context.Context) error { _, err := mark.Get(ctx); return err })
-		if err != nil {
-			return err
+		"names are made tokens": {
+			func(_ http.ResponseWriter, req *server.Request) error { read(req, odd); return nil },
+			[]string{`a_b_c_d____x___~!;dur=1000`},
+		},
+		"on a problem": {
+			func(_ http.ResponseWriter, req *server.Request) error { read(req, slow); return server.Errorf(400, "") },
+			[]string{`slow;dur=1.5`},
+		},
+		"only before the header": {
+			func(w http.ResponseWriter, req *server.Request) error {
+				read(req, slow)
+				_, err := io.WriteString(w, "x")
+				read(req, odd)
+				return err
+			},
+			[]string{`slow;dur=1.5`},
+		},
+		"beside the handler's own": {
+			func(w http.ResponseWriter, req *server.Request) error {
+				w.Header().Set("Server-Timing", "cache")
+				read(req, slow)
+				return nil
+			},
+			[]string{"cache", `slow;dur=1.5`},
+		},
+		"what was set or is a handle took no time": {
+			func(_ http.ResponseWriter, req *server.Request) error {
+				req.Params()
+				req.Session()
+				return given.Set(req.Context(), 1)
+			},
+			nil,
+		},
+		"once, although the header is tried twice": {
+			func(w http.ResponseWriter, req *server.Request) error {
+				read(req, slow)
+				_, _, err := http.NewResponseController(w).Hijack()
+				require.ErrorIs(t, err, http.ErrNotSupported)
+				return server.Errorf(400, "")
+			},
+			[]string{`slow;dur=1.5`},
+		},
+		"nothing": {func(http.ResponseWriter, *server.Request) error { return nil }, nil},
+	} {
+		for _, on := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv, _ := newServer(t, server.Options{ServerTiming: on})
+					provideTimed(srv)
+					srv.HandleFunc("GET /", tt.h)
+					got := ask(srv, "GET", "/").Header.Values("Server-Timing")
+					if on {
+						require.Equal(t, tt.want, got)
+					} else {
+						require.NotContains(t, strings.Join(got, ","), "dur=")
+					}
+				})
+			})
 		}
-		if err := req.Resolve("mark", "session"); err != nil {
-			return err
-		}
-		v, err := mark.Get(req.Context())
-		if err != nil {
-			return err
-		}
-		if err := req.Session().Set("n", v); err != nil {
-			return err
-		}
-		_, err = io.WriteString(w, v)
-		return err
-	})
-	url, c := listen(t, srv)
-	concurrently(8, func(i int) {
-		for j := range 20 {
-			n := strconv.Itoa(100*i + j)
-			res, err := request(t, c, "GET", url+"?n="+n)
-			if err != nil || res.body != n || res.Header.Get("X-Mark") != n || len(res.Cookies()) != 1 {
-				t.Errorf("%s: %v %v %q", n, err, res.Response, res.body)
-			}
-		}
-	})
-	require.NoError(t, srv.Shutdown(t.Context()))
-	require.Zero(t, open.Load())
-	require.Empty(t, l.at(""))
+	}
 }

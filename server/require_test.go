@@ -55,12 +55,10 @@ func (s *steps) taken() []string {
 
 // middleware returns a middleware that notes a name.
 func (s *steps) middleware(name string) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.add(name)
-			next.ServeHTTP(w, r)
-		})
-	}
+	return middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		s.add(name)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // property provides a property that takes d and then has the error.
@@ -223,10 +221,9 @@ func TestRequirementThatHangs(t *testing.T) {
 			l.lines = nil
 			began := time.Now()
 			ctx, cancel := tt.end(t.Context())
-			rec := httptest.NewRecorder()
-			srv.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, "GET", "/hangs", nil))
+			rec := send(srv, httptest.NewRequestWithContext(ctx, "GET", "/hangs", nil))
 			cancel()
-			require.Contains(t, []int{500, 503}, rec.Code, name)
+			require.Contains(t, []int{500, 503}, rec.StatusCode, name)
 			require.Equal(t, time.Minute, time.Since(began), name)
 			require.Len(t, l.at(tt.level), 1, name)
 			require.Len(t, l.at(""), 1, name)
@@ -235,28 +232,33 @@ func TestRequirementThatHangs(t *testing.T) {
 	})
 }
 
-// A denial does not wait for the requirements behind it: not on the server's own listeners, and in
-// another http.Server until they have heeded that they are cancelled.
-func TestDenialBeforeARequirementThatHangs(t *testing.T) {
+// A response does not wait for prefetches that still run, nor a denial for the requirements behind it. They are
+// cancelled. Only Shutdown waits for them, and so does the response in another http.Server.
+func TestPropertiesThatStillRunAtTheEnd(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		for _, heeds := range []bool{true, false} {
-			t.Run(fmt.Sprintf("own listener %v, heeds its context %v", own, heeds), func(t *testing.T) {
-				srv, l := newServer(t, server.Options{})
-				canceled, release := provideStuck(srv, heeds)
-				srv.HandleFunc("GET /", nothing, server.Require(denial{}, stuck))
-				answered := askOn(t, srv, own)
-				require.ErrorIs(t, <-canceled, context.Canceled)
-				if !own && !heeds {
-					requireNone(t, answered)
-					close(release)
-				}
-				require.Equal(t, 429, (<-answered).StatusCode)
-				if own && !heeds {
-					close(release)
-				}
-				require.NoError(t, srv.Shutdown(t.Context()))
-				require.Empty(t, l.at(""))
-			})
+			for status, option := range map[int]server.RouteOption{200: server.Prefetch(stuck), 429: server.Require(denial{}, stuck)} {
+				t.Run(fmt.Sprintf("%d, own listener %v, heeds its context %v", status, own, heeds), func(t *testing.T) {
+					srv, l := newServer(t, server.Options{})
+					canceled, release := provideStuck(srv, heeds)
+					srv.HandleFunc("GET /", nothing, option)
+					answered := askOn(t, srv, own)
+					require.ErrorIs(t, <-canceled, context.Canceled)
+					if !own && !heeds {
+						requireNone(t, answered)
+						close(release)
+					}
+					require.Equal(t, status, (<-answered).StatusCode)
+					if own && !heeds {
+						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+						defer cancel()
+						require.ErrorIs(t, srv.Shutdown(ctx), context.DeadlineExceeded, "it waits")
+						close(release)
+					}
+					require.NoError(t, srv.Shutdown(t.Context()))
+					require.Empty(t, l.at(""))
+				})
+			}
 		}
 	}
 }
@@ -270,12 +272,10 @@ func (denial) Require(context.Context) error { return server.Errorf(429, "Wait."
 func TestAPresetMeetsARequirement(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	calls := provideBoth(srv)
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			require.NoError(t, flags.Set(r.Context(), "set"))
-			next.ServeHTTP(w, r)
-		})
-	})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		require.NoError(t, flags.Set(r.Context(), "set"))
+		next.ServeHTTP(w, r)
+	}))
 	srv.HandleFunc("GET /both", readBoth, server.Require(role("preset"), account, flags))
 	res := servertest.Do(t, srv, servertest.Preset(httptest.NewRequest("GET", "/both", nil), account, "preset"))
 	require.Equal(t, "presetset", res.Body.String())
@@ -306,7 +306,7 @@ type ratelimitLike struct{ denial }
 func TestRequirementsUnderATimeoutRaces(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideBoth(srv)
-	srv.HandleFunc("GET /both", nothing, server.Require(account, flags))
+	srv.HandleFunc("GET /both", nothing, server.Prefetch(flags), server.Require(account, flags))
 	var handlers sync.WaitGroup
 	srv.Use(func(next http.Handler) http.Handler {
 		return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,28 +1,32 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
-	"net/textproto"
-	"strings"
-	"sync"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/ratelimit"
+	ratestore "github.com/lazyreq/lazyreq/ratelimit/redisstore"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/memstore"
+	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 var (
-	visits = session.NewCounter("visits")
-	seat   = session.NewField[string]("seat").FailOnConflict()
+	visits       = session.NewCounter("visits")
+	plentyPolicy = ratelimit.NewPolicy("plenty", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))
 )
 
 // brokenSessions is a store whose saves can be made to fail.
@@ -38,222 +42,264 @@ func (b *brokenSessions) Commit(ctx context.Context, d storage.Delta) error {
 	return b.Store.Commit(ctx, d)
 }
 
-// However the header goes out, the session is saved before it, the cookie is in it
-// once, and the response is not to be cached.
-func TestEveryWayToRespondSavesTheSessionFirst(t *testing.T) {
-	for name, way := range ways(t) {
+// backend is where a server of these tests keeps its sessions and counters.
+type backend struct {
+	sessions session.Store
+	counters ratelimit.Store
+	writes   *atomic.Int64 // what went out to Redis; nil in memory
+	redis    *testhost.Redis
+}
+
+func inMemory(t *testing.T) backend {
+	m, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	return backend{sessions: m}
+}
+
+func onRedis(t *testing.T) backend {
+	s := testhost.StartRedis(t)
+	writes := new(atomic.Int64)
+	client := s.Client(func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &countedConn{conn, writes}, err
+		}
+	})
+	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	counters, err := ratestore.New(client, ratestore.Options{Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	return backend{sessions, counters, writes, s}
+}
+
+// countedConn counts what is written to it: a write is a packet, or more.
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// newStored returns a server on b with plentyPolicy.
+func newStored(t *testing.T, b backend) (*server.Server, *logs) {
+	return newServer(t, server.Options{
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: b.sessions,
+		RateLimits:     []*ratelimit.Policy{plentyPolicy},
+		RateLimitStore: b.counters,
+	})
+}
+
+// login makes a session and returns its cookie.
+func login(t *testing.T, srv *server.Server) *http.Cookie {
+	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
+		return req.Session().Set("user", "ada")
+	})
+	res := ask(srv, "POST", "/login")
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.Len(t, res.Cookies(), 1)
+	return res.Cookies()[0]
+}
+
+// slowSessions is a store that answers after 50 ms.
+type slowSessions struct{ session.Store }
+
+func (s slowSessions) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+	select {
+	case <-time.After(50 * time.Millisecond):
+		return s.Store.Load(ctx, l, d, lim)
+	case <-ctx.Done():
+		return storage.Record{}, context.Cause(ctx)
+	}
+}
+
+func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
-			b := inMemory(t)
-			srv, l := newStored(t, b)
-			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-				w.Header().Set("Cache-Control", "public, max-age=60, s-maxage=600")
-				if err := req.Session().Set("user", "ada"); err != nil {
-					return err
+			srv, logged := newStored(t, open(t))
+			srv.HandleFunc("POST /field/{name}", func(w http.ResponseWriter, req *server.Request) error {
+				return errors.Join(req.Session().Set(req.PathValue("name"), true), visits.Add(req, 1))
+			})
+			srv.HandleFunc("GET /fields", func(w http.ResponseWriter, req *server.Request) error {
+				n := 0
+				for i := range 1000 {
+					v, err := req.Session().Get(fmt.Sprint("f", i))
+					if err != nil {
+						return err
+					}
+					if v == true {
+						n++
+					}
 				}
-				err := way(w)
-				if name != "return" && name != "a problem" {
-					require.ErrorContains(t, req.Session().Set("user", "late"), "too late")
-				}
+				added, err := visits.Get(req)
+				fmt.Fprint(w, n, " ", added)
 				return err
 			})
-			srv.HandleFunc("GET /user", func(w http.ResponseWriter, req *server.Request) error {
-				user, err := req.Session().Get("user")
-				if err == nil {
-					_, err = fmt.Fprint(w, user)
+			cookie := login(t, srv)
+			concurrently(1000, func(i int) {
+				if res := askAs(srv, cookie, "POST", fmt.Sprint("/field/f", i)); res.StatusCode != http.StatusOK {
+					t.Errorf("field %d: %d %s", i, res.StatusCode, res.body)
 				}
-				return err
 			})
-			url, c := listen(t, srv)
-			res, err := request(t, c, "GET", url)
-			require.NoError(t, err)
-			require.Len(t, res.Header.Values("Set-Cookie"), 1)
-			require.Contains(t, res.Header.Get("Vary"), "Cookie")
-			if name == "a problem" { // what described the page is gone
-				require.Equal(t, "private", res.Header.Get("Cache-Control"))
-			} else {
-				require.Equal(t, "private, max-age=60", res.Header.Get("Cache-Control"))
-			}
-			require.Equal(t, "ada", askAs(srv, res.Cookies()[0], "GET", "/user").body)
-			require.Empty(t, l.at("ERROR"))
+			require.Equal(t, "1000 1000", askAs(srv, cookie, "GET", "/fields").body)
+			require.Empty(t, logged.at("ERROR"))
 		})
 	}
 }
 
-func TestSaveThatFailsIsOneCleanProblem(t *testing.T) {
-	for name, way := range ways(t) {
+// A request that has loaded the session and writes into it, while another one logs
+// out, fails, and the session stays gone.
+func TestWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {
-			b := inMemory(t)
-			broken := &brokenSessions{Store: b.sessions}
-			broken.broken.Store(true)
-			b.sessions = broken
-			srv, l := newStored(t, b)
-			srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-				if err := req.Session().Set("user", "ada"); err != nil {
+			srv, _ := newStored(t, open(t))
+			begun, goOn := make(chan bool), make(chan bool)
+			srv.HandleFunc("POST /slow", func(w http.ResponseWriter, req *server.Request) error {
+				if err := req.Session().Set("late", true); err != nil {
 					return err
 				}
-				err := way(w)
-				_, _ = io.WriteString(w, "the handler's body")
-				return err
+				begun <- true
+				<-goOn
+				return nil
 			})
-			url, c := listen(t, srv)
-			res, err := request(t, c, "GET", url)
-			require.NoError(t, err)
-			requireProblem(t, 503, `{"status":503,"title":"Session unavailable","detail":"The server could not save the session. Try again."}`, res)
-			require.Empty(t, res.Header.Values("Set-Cookie"))
-			require.Contains(t, l.only(t)["error"], errSave.Error())
+			srv.HandleFunc("POST /logout", func(w http.ResponseWriter, req *server.Request) error {
+				return req.Session().Destroy()
+			})
+			srv.HandleFunc("GET /exists", func(w http.ResponseWriter, req *server.Request) error {
+				exists, err := req.Session().Exists()
+				if err != nil {
+					return err
+				}
+				return writeText(w, exists)
+			})
+			cookie := login(t, srv)
+			require.Equal(t, "true", askAs(srv, cookie, "GET", "/exists").body)
+			slow := make(chan answer, 1)
+			go func() { slow <- askAs(srv, cookie, "POST", "/slow") }()
+			<-begun
+			require.Equal(t, http.StatusOK, askAs(srv, cookie, "POST", "/logout").StatusCode)
+			goOn <- true
+			late := <-slow
+			require.Equal(t, http.StatusConflict, late.StatusCode, "the write is lost, and that is said")
+			require.Empty(t, late.Cookies())
+			require.Equal(t, "false", askAs(srv, cookie, "GET", "/exists").body)
 		})
 	}
 }
 
-// The cookie that ends the session would not go out either.
-func TestInvalidHeaderSavesNothing(t *testing.T) {
-	srv, l := newStored(t, inMemory(t))
-	srv.HandleFunc("POST /renew", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.Session().Bind("eve"); err != nil {
-			return err
-		}
-		w.WriteHeader(1000)
-		return nil
-	})
-	srv.HandleFunc("GET /there", func(w http.ResponseWriter, req *server.Request) error {
-		there, err := req.Session().Exists()
-		if err == nil {
-			_, err = fmt.Fprint(w, there)
-		}
-		return err
-	})
-	cookie := login(t, srv)
-	res := askAs(srv, cookie, "POST", "/renew")
-	require.Equal(t, http.StatusInternalServerError, res.StatusCode)
-	require.Empty(t, res.Cookies())
-	require.Equal(t, "true", askAs(srv, cookie, "GET", "/there").body)
-	require.Len(t, l.at("ERROR"), 1)
+// heldSessions is a store that doesn't save or end sessions before hold returns.
+type heldSessions struct {
+	session.Store
+	hold atomic.Pointer[func()]
 }
 
-func TestHijackSavesTheSessionFirst(t *testing.T) {
+func (s *heldSessions) wait() {
+	if hold := s.hold.Load(); hold != nil {
+		(*hold)()
+	}
+}
+
+func (s *heldSessions) Commit(ctx context.Context, d storage.Delta) error {
+	s.wait()
+	return s.Store.Commit(ctx, d)
+}
+
+func (s *heldSessions) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
+	s.wait()
+	return s.Store.Destroy(ctx, l, d)
+}
+
+func (s *heldSessions) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
+	s.wait()
+	return s.Store.Revoke(ctx, user, match)
+}
+
+// leaving is a server with two sessions of one user, and a handler that works on the first
+// for a client that leaves.
+type leaving struct {
+	*server.Server
+	logs       *logs
+	store      *heldSessions
+	own, other *http.Cookie
+}
+
+func newLeaving(t *testing.T) *leaving {
 	b := inMemory(t)
-	srv, _ := newStored(t, b)
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.Session().Set("user", "ada"); err != nil {
-			return err
-		}
-		conn, rw, err := http.NewResponseController(w).Hijack()
+	s := &leaving{store: &heldSessions{Store: b.sessions}}
+	b.sessions = s.store
+	s.Server, s.logs = newStored(t, b)
+	s.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Bind("ada") })
+	s.HandleFunc("GET /visits", func(w http.ResponseWriter, req *server.Request) error {
+		there, err := req.Session().Exists()
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
-		require.Error(t, req.Session().Set("user", "late"))
-		_, _ = io.WriteString(rw, "HTTP/1.1 101 Switching Protocols\r\n")
-		_ = w.Header().Write(rw)
-		_, _ = io.WriteString(rw, "\r\n")
-		return rw.Flush()
+		n, err := visits.Get(req.Context())
+		fmt.Fprint(w, there, n)
+		return err
 	})
-	url, _ := listen(t, srv)
-	_, in := raw(t, url)
-	_, err := in.ReadString('\n')
-	require.NoError(t, err)
-	h, err := textproto.NewReader(bufio.NewReader(in)).ReadMIMEHeader()
-	require.NoError(t, err)
-	require.Len(t, h.Values("Set-Cookie"), 1)
+	s.own, s.other = ask(s, "POST", "/login").Cookies()[0], ask(s, "POST", "/login").Cookies()[0]
+	return s
 }
 
-// Of requests that all have loaded the same seat, one gets it, and the others are told
-// to look again; nothing of that is the server's failure.
-func TestConflictIsA409(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
-		t.Run(name, func(t *testing.T) {
-			const n = 10
-			srv, l := newStored(t, open(t))
-			var loaded sync.WaitGroup
-			loaded.Add(n)
-			srv.HandleFunc("POST /seat", func(w http.ResponseWriter, req *server.Request) error {
-				_, err := seat.Get(req.Context())
-				loaded.Done()
-				loaded.Wait()
-				return errors.Join(err, seat.Set(req.Context(), req.URL.RawQuery), visits.Add(req.Context(), 1))
-			})
-			srv.HandleFunc("GET /visits", func(w http.ResponseWriter, req *server.Request) error {
-				v, err := visits.Get(req.Context())
-				fmt.Fprint(w, v)
-				return err
-			})
-			cookie := login(t, srv)
-			var ok, conflicts atomic.Int64
-			concurrently(n, func(i int) {
-				switch res := askAs(srv, cookie, "POST", fmt.Sprint("/seat?", i)); res.StatusCode {
-				case http.StatusOK:
-					ok.Add(1)
-				case http.StatusConflict:
-					conflicts.Add(1)
-					if !strings.Contains(res.body, "Session changed") {
-						t.Error(res.body)
-					}
-				default:
-					t.Error(res.StatusCode, res.body)
-				}
-			})
-			require.EqualValues(t, 1, ok.Load())
-			require.EqualValues(t, n-1, conflicts.Load())
-			require.Equal(t, "1", askAs(srv, cookie, "GET", "/visits").body)
-			require.Empty(t, l.at("ERROR"))
-		})
-	}
+// serve runs act for a client that has left by the time that it is to be done, and saves.
+// If late, that is when the store is at it; otherwise before act begins.
+func (s *leaving) serve(t *testing.T, act func(session.Session) error, loaded, late bool) {
+	began, acted := make(chan struct{}), make(chan error, 1)
+	s.HandleFunc("POST /act", func(w http.ResponseWriter, req *server.Request) error {
+		if loaded {
+			if there, err := req.Session().Exists(); err != nil || !there {
+				t.Error(there, err)
+			}
+		}
+		hold := func() { <-req.Context().Done() }
+		if close(began); late {
+			s.store.hold.Store(&hold)
+		} else {
+			hold()
+		}
+		err := act(req.Session())
+		w.WriteHeader(http.StatusNoContent)
+		s.store.hold.Store(nil)
+		acted <- err
+		return err
+	})
+	url, c := listen(t, s)
+	r := httptest.NewRequest("POST", url+"/act", nil)
+	r.AddCookie(s.own)
+	leave(t, c, r, began)
+	require.NoError(t, <-acted)
+	require.Empty(t, s.logs.at("ERROR"))
 }
 
-func TestConcurrentVisitsAreCounted(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
-		t.Run(name, func(t *testing.T) {
-			srv, _ := newStored(t, open(t))
-			srv.HandleFunc("POST /visit", func(_ http.ResponseWriter, req *server.Request) error { return visits.Add(req.Context(), 1) })
-			srv.HandleFunc("GET /visits", func(w http.ResponseWriter, req *server.Request) error {
-				v, err := visits.Get(req.Context())
-				fmt.Fprint(w, v)
-				return err
-			})
-			cookie := login(t, srv)
-			concurrently(1000, func(int) {
-				if res := askAs(srv, cookie, "POST", "/visit"); res.StatusCode != http.StatusOK {
-					t.Error(res.StatusCode, res.body)
+// A client that logs out and closes the page is logged out, even if the session was not loaded by then. What
+// a handler has written is saved.
+func TestDisconnectDoesNotCancelTheSession(t *testing.T) {
+	const gone, there = "false 0", "true 0"
+	for name, tt := range map[string]struct {
+		act        func(session.Session) error
+		own, other string // what is left of the sessions
+	}{
+		"Destroy":   {session.Session.Destroy, gone, there},
+		"RevokeAll": {func(s session.Session) error { _, err := s.RevokeAll(); return err }, gone, gone},
+		"write":     {func(s session.Session) error { return s.Add("visits", 7) }, "true 7", there},
+	} {
+		for when, how := range map[string]struct{ loaded, late bool }{
+			"before it is loaded": {false, false},
+			"before":              {true, false},
+			"meanwhile":           {true, true},
+		} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				s := newLeaving(t)
+				if name == "write" && !how.loaded {
+					return
 				}
+				s.serve(t, tt.act, how.loaded, how.late)
+				require.Equal(t, tt.own, askAs(s, s.own, "GET", "/visits").body)
+				require.Equal(t, tt.other, askAs(s, s.other, "GET", "/visits").body)
 			})
-			require.Equal(t, "1000", askAs(srv, cookie, "GET", "/visits").body)
-		})
-	}
-}
-
-// A user logs in on two devices, sees both, and throws one out; an administrator then
-// throws out the rest without any request.
-func TestSessionsOfAUser(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
-		t.Run(name, func(t *testing.T) {
-			srv, _ := newStored(t, open(t))
-			srv.HandleFunc("POST /bind", func(_ http.ResponseWriter, req *server.Request) error { return req.Session().Bind("ada") })
-			srv.HandleFunc("POST /others", func(w http.ResponseWriter, req *server.Request) error {
-				n, err := req.Session().RevokeOthers()
-				if err == nil {
-					_, err = fmt.Fprint(w, n)
-				}
-				return err
-			})
-			srv.HandleFunc("GET /user", func(w http.ResponseWriter, req *server.Request) error {
-				user, err := req.Session().User()
-				if err == nil {
-					_, err = fmt.Fprint(w, user)
-				}
-				return err
-			})
-			bind := func() *http.Cookie { return ask(srv, "POST", "/bind").Cookies()[0] }
-			one, two := bind(), bind()
-			infos, err := srv.Sessions().List(t.Context(), "ada")
-			require.NoError(t, err)
-			require.Len(t, infos, 2)
-			require.Equal(t, "1", askAs(srv, two, "POST", "/others").body)
-			require.Empty(t, askAs(srv, one, "GET", "/user").body)
-			require.Equal(t, "ada", askAs(srv, two, "GET", "/user").body)
-			n, err := srv.Sessions().RevokeAll(t.Context(), "ada")
-			require.NoError(t, err)
-			require.Equal(t, 1, n)
-			require.Empty(t, askAs(srv, two, "GET", "/user").body)
-		})
+		}
 	}
 }

@@ -39,8 +39,7 @@ func (l *load) handle(w http.ResponseWriter, req *server.Request) error {
 		return err
 	}
 	<-time.After(time.Millisecond)
-	_, err := io.WriteString(w, loadBody[half:])
-	return err
+	return writeText(w, loadBody[half:])
 }
 
 // run sends requests until the server refuses connections. get returns the body of the response to one.
@@ -179,10 +178,7 @@ func TestShutdownDuringHandshake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			releases(t)
 			srv, logs := newServer(t, server.Options{})
-			srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
-				_, err := io.WriteString(w, "here")
-				return err
-			})
+			srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "here") })
 			url, later := h2Server(t, srv)
 			addr := strings.TrimPrefix(url, "https://")
 			conn, err := net.Dial("tcp", addr)

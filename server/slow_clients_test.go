@@ -5,12 +5,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -24,10 +26,7 @@ func reading(t *testing.T) *server.Server {
 		return err
 	})
 	srv.HandleFunc("POST /unread", func(http.ResponseWriter, *server.Request) error { return nil })
-	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
-		_, err := io.WriteString(w, "here")
-		return err
-	})
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "here") })
 	return srv
 }
 
@@ -48,7 +47,7 @@ func TestSlowClientsLoseTheirConnections(t *testing.T) {
 		"chunk extension":       {post("/", chunked) + "1;", "a"},
 		"trailer":               {post("/", chunked) + "0\r\nX-Slow: ", "a"},
 		"body that is not read": {post("/unread", "Content-Length: 100000\r\n"), "a"},
-		"second request":        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET"},
+		"second request":        {get, "GET"},
 	} {
 		for range 30 {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -132,5 +131,88 @@ func requireCut(t *testing.T, clients []*slowClient, url string, c *http.Client)
 			}
 			t.FailNow()
 		}
+	}
+}
+
+// maxStreams is how many requests of one HTTP/2 connection are handled at once: net/http's default.
+const maxStreams = 250
+
+// rapidReset opens n streams and resets each at once, or fewer if the server ends the connection.
+func rapidReset(c net.Conn, n int) {
+	b := h2Start()
+	for i := range n {
+		stream := uint32(2*i + 1)
+		b = appendFrame(b, frameHeaders, endStream|endHeaders, stream, getBlock)
+		b = appendFrame(b, frameReset, 0, stream, "\x00\x00\x00\x08") // CANCEL
+		if (i+1)%100 != 0 {
+			continue
+		}
+		if _, err := c.Write(b); err != nil {
+			return
+		}
+		b = b[:0]
+	}
+}
+
+// A client that opens and resets streams as fast as it can (CVE-2023-44487) doesn't have more than maxStreams
+// requests handled at once: its handlers go on after the reset if they don't watch their context. More that
+// wait for them end the connection. Other clients are served meanwhile.
+func TestRapidResets(t *testing.T) {
+	const attackers = 4
+	for name, deaf := range map[string]bool{"handlers that heed the reset": false, "handlers that go on": true} {
+		t.Run(name, func(t *testing.T) {
+			releases(t)
+			srv, logs := newServer(t, server.Options{})
+			var running, most, handled atomic.Int64
+			release := make(chan struct{})
+			srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+				handled.Add(1)
+				n := running.Add(1)
+				defer running.Add(-1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				if deaf {
+					<-release
+					return nil
+				}
+				<-req.Context().Done()
+				return req.Context().Err()
+			})
+			srv.HandleFunc("GET /other", func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "here") })
+			url, c := h2Server(t, srv)
+			c.Timeout = 10 * time.Second
+			streams := 20_000
+			if testenv.Racing {
+				streams = 5_000
+			}
+			conns := make([]net.Conn, attackers)
+			for i := range conns {
+				conns[i] = dialH2(t, url)
+			}
+			var attack sync.WaitGroup
+			for _, conn := range conns {
+				attack.Go(func() {
+					rapidReset(conn, streams)
+					if !deaf {
+						conn.Close()
+					}
+				})
+				attack.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+			}
+			for range 10 {
+				res, err := request(t, c, "GET", url+"/other")
+				require.NoError(t, err)
+				require.Equal(t, "here", res.body)
+			}
+			attack.Wait() // until the server ends the connections, if the handlers go on
+			if deaf {
+				require.LessOrEqual(t, handled.Load(), int64(attackers*maxStreams))
+				close(release)
+			}
+			require.LessOrEqual(t, most.Load(), int64(attackers*maxStreams))
+			require.Eventually(t, func() bool { return running.Load() == 0 }, 20*time.Second, time.Millisecond)
+			t.Logf("%d of up to %d streams handled, at most %d at once", handled.Load(), attackers*streams, most.Load())
+			require.Empty(t, logs.at("ERROR"))
+		})
 	}
 }

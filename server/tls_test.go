@@ -80,12 +80,7 @@ func (f *pemFiles) put(file string, data []byte) {
 func serveTLS(t *testing.T, srv *server.Server, f *pemFiles) *pipes {
 	t.Helper()
 	p := newPipes()
-	served := make(chan error, 1)
-	go func() { served <- srv.ServeTLS(p, f.cert, f.key) }()
-	t.Cleanup(func() {
-		require.NoError(t, srv.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
+	serving(t, srv, func() error { return srv.ServeTLS(p, f.cert, f.key) })
 	return p
 }
 
@@ -117,27 +112,23 @@ func requireServed(t *testing.T, p *pipes, name string) {
 func TestHTTPSNegotiatesItsVersion(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
-		_, err := fmt.Fprint(w, req.Proto, " ", req.TLS.NegotiatedProtocol)
-		return err
+		return writeText(w, req.Proto, " ", req.TLS.NegotiatedProtocol)
 	})
 	own := newPair(t, "own")
 	p := serveTLS(t, srv, newPEMFiles(t, own))
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(own.cert))
 	for name, tt := range map[string]struct {
-		http2   bool
-		version uint16
-		want    string
+		http2 bool
+		want  string
 	}{
-		"HTTP/2":            {true, 0, "HTTP/2.0 h2"},
-		"HTTP/2, TLS 1.2":   {true, tls.VersionTLS12, "HTTP/2.0 h2"},
-		"HTTP/1.1":          {false, 0, "HTTP/1.1 "},
-		"HTTP/1.1, TLS 1.2": {false, tls.VersionTLS12, "HTTP/1.1 "},
+		"HTTP/2":   {true, "HTTP/2.0 h2"},
+		"HTTP/1.1": {false, "HTTP/1.1 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport := &http.Transport{
 				DialContext: p.dial, ForceAttemptHTTP2: tt.http2,
-				TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: tt.version},
+				TLSClientConfig: &tls.Config{RootCAs: roots},
 			}
 			defer transport.CloseIdleConnections()
 			res, err := request(t, &http.Client{Transport: transport}, "GET", "https://pipe/")
@@ -179,16 +170,11 @@ func TestServeTLSNeedsItsFiles(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"no certificate":         {func(f *pemFiles) { _ = os.Remove(f.cert) }, "no such file", fs.ErrNotExist},
-		"no key":                 {func(f *pemFiles) { _ = os.Remove(f.key) }, "no such file", fs.ErrNotExist},
-		"a folder":               {func(f *pemFiles) { f.cert = filepath.Dir(f.cert) }, "is a directory", nil},
-		"an empty certificate":   {func(f *pemFiles) { f.put(f.cert, nil) }, "PEM", nil},
-		"a broken certificate":   {func(f *pemFiles) { f.put(f.cert, own.cert[:len(own.cert)/2]) }, "PEM", nil},
-		"a broken key":           {func(f *pemFiles) { f.put(f.key, []byte("key")) }, "PEM", nil},
-		"the key of another":     {func(f *pemFiles) { f.put(f.key, other.key) }, "match", nil},
-		"one in place of other":  {func(f *pemFiles) { f.cert, f.key = f.key, f.cert }, "PEM", nil},
-		"no names of files":      {func(f *pemFiles) { f.cert, f.key = "", "" }, "no such file", fs.ErrNotExist},
-		"a key that is not ours": {func(f *pemFiles) { f.put(f.key, own.cert) }, "PEM", nil},
+		"no certificate":       {func(f *pemFiles) { _ = os.Remove(f.cert) }, "no such file", fs.ErrNotExist},
+		"a folder":             {func(f *pemFiles) { f.cert = filepath.Dir(f.cert) }, "is a directory", nil},
+		"a broken certificate": {func(f *pemFiles) { f.put(f.cert, own.cert[:len(own.cert)/2]) }, "PEM", nil},
+		"the key of another":   {func(f *pemFiles) { f.put(f.key, other.key) }, "match", nil},
+		"no names of files":    {func(f *pemFiles) { f.cert, f.key = "", "" }, "no such file", fs.ErrNotExist},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, server.Options{})
@@ -265,12 +251,10 @@ func TestNewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
 // they are right, they are served.
 func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 	for name, spoil := range map[string]func(f *pemFiles, next pair){
-		"no certificate":     func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.cert)) },
-		"no key":             func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.key)) },
-		"empty":              func(f *pemFiles, _ pair) { f.put(f.cert, nil) },
-		"half":               func(f *pemFiles, next pair) { f.put(f.cert, next.cert[:len(next.cert)/2]) },
-		"certificate before": func(f *pemFiles, next pair) { f.put(f.cert, next.cert) },
-		"key before":         func(f *pemFiles, next pair) { f.put(f.key, next.key) },
+		"no certificate": func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.cert)) },
+		"no key":         func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.key)) },
+		"empty":          func(f *pemFiles, _ pair) { f.put(f.cert, nil) },
+		"key before":     func(f *pemFiles, next pair) { f.put(f.key, next.key) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,9 +2,7 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -25,21 +23,8 @@ func TestSlowReaderOverTCPIsNotCut(t *testing.T) {
 		_, err := w.Write(make([]byte, size))
 		return err
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	defer func() {
-		require.NoError(t, srv.Shutdown(context.WithoutCancel(t.Context())))
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	}()
-
-	var d net.Dialer
-	c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
-	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-	require.NoError(t, err)
+	url, _ := listenItself(t, srv)
+	c := begin(t, url, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4<<10), nil)
 	require.NoError(t, err)
 	defer resp.Body.Close()

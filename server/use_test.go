@@ -2,8 +2,8 @@ package server_test
 
 import (
 	"compress/gzip"
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,83 +18,33 @@ import (
 
 // noting is a middleware that notes its name and the status that went through its writer.
 func noting(name string, notes chan<- string) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			sw := &statusWriter{ResponseWriter: w}
-			next.ServeHTTP(sw, r)
-			notes <- name + " " + http.StatusText(sw.status)
-		})
-	}
-}
-
-func TestMiddlewareIsAroundEverything(t *testing.T) {
-	for protocol, listen := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{})
-			provideMark(srv)
-			notes := make(chan string, 2)
-			srv.Use(noting("outer", notes))
-			srv.Use(noting("inner", notes))
-			srv.HandleFunc("GET /here", marked(func(w http.ResponseWriter, _ *server.Request) error {
-				w.WriteHeader(http.StatusAccepted)
-				return nil
-			}))
-			srv.HandleFunc("GET /denied", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") }))
-			url, c := listen(t, srv)
-			for _, tt := range []struct {
-				method, path, site string
-				status             int
-				body, marks        string
-			}{
-				{"GET", "/here", "", 202, "", "1"},
-				{"GET", "/denied", "", 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, "1"},
-				{"GET", "/nowhere", "", 404, `{"status":404,"title":"Not Found"}`, ""},
-				{"DELETE", "/here", "", 405, `{"status":405,"title":"Method Not Allowed"}`, ""},
-				{"OPTIONS", "/here", "", 405, `{"status":405,"title":"Method Not Allowed"}`, ""},
-				{"POST", "/here", "cross-site", 403, "", ""},
-			} {
-				req, err := http.NewRequestWithContext(t.Context(), tt.method, url+tt.path, nil)
-				require.NoError(t, err)
-				req.Header.Set("Sec-Fetch-Site", tt.site)
-				res, err := c.Do(req)
-				require.NoError(t, err)
-				body, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
-				require.NoError(t, res.Body.Close())
-				require.Equal(t, tt.status, res.StatusCode, tt.path)
-				if tt.body != "" {
-					require.JSONEq(t, tt.body, string(body))
-				}
-				require.Equal(t, tt.marks, res.Header.Get("X-Mark"))
-				require.Equal(t, []string{"inner " + http.StatusText(tt.status), "outer " + http.StatusText(tt.status)}, []string{<-notes, <-notes})
-			}
-			require.Empty(t, l.at(""))
-		})
-	}
+	return middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		sw := &statusWriter{ResponseWriter: w}
+		next.ServeHTTP(sw, r)
+		notes <- name + " " + http.StatusText(sw.status)
+	})
 }
 
 // Properties that a middleware uses are the request's, and its answer is committed.
 func TestMiddlewareHasTheProperties(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, err := mark.Get(r.Context()); err != nil {
-				t.Error(err)
-			}
-			switch r.URL.Path {
-			case "/answer":
-				w.WriteHeader(http.StatusTeapot)
-			case "/error":
-				server.WriteError(w, r, server.Errorf(402, "Pay."))
-			case "/404":
-				http.Error(w, "mine", http.StatusNotFound)
-			case "/silent":
-			default:
-				next.ServeHTTP(w, r)
-			}
-		})
-	})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		if _, err := mark.Get(r.Context()); err != nil {
+			t.Error(err)
+		}
+		switch r.URL.Path {
+		case "/answer":
+			w.WriteHeader(http.StatusTeapot)
+		case "/error":
+			server.WriteError(w, r, server.Errorf(402, "Pay."))
+		case "/404":
+			http.Error(w, "mine", http.StatusNotFound)
+		case "/silent":
+		default:
+			next.ServeHTTP(w, r)
+		}
+	}))
 	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return nil })
 	for path, want := range map[string]int{"/": 200, "/answer": 418, "/error": 402, "/404": 404, "/silent": 200} {
 		res := ask(srv, "GET", path)
@@ -127,40 +77,6 @@ func compress(next http.Handler) http.Handler {
 	})
 }
 
-func TestMiddlewareThatCompresses(t *testing.T) {
-	for protocol, listen := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{})
-			provideMark(srv)
-			srv.Use(compress)
-			srv.HandleFunc("GET /whole", marked(func(w http.ResponseWriter, _ *server.Request) error {
-				_, err := io.WriteString(w, strings.Repeat("whole ", 1000))
-				return err
-			}))
-			srv.HandleFunc("GET /error", marked(func(http.ResponseWriter, *server.Request) error { return server.Errorf(409, "Taken.") }))
-			srv.HandleFunc("GET /cut", marked(func(w http.ResponseWriter, _ *server.Request) error {
-				_, _ = io.WriteString(w, "half")
-				return errSave
-			}))
-			url, c := listen(t, srv)
-			for path, want := range map[string]string{
-				"/whole": strings.Repeat("whole ", 1000),
-				"/error": `{"detail":"Taken.","status":409,"title":"Conflict"}` + "\n",
-			} {
-				res, err := request(t, c, "GET", url+path)
-				require.NoError(t, err)
-				require.Equal(t, want, res.body)
-				require.True(t, res.Uncompressed)
-				require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
-			}
-			require.Empty(t, l.at(""))
-			_, err := request(t, c, "GET", url+"/cut")
-			require.Error(t, err, "the client must see that it is not the whole")
-			require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
-		})
-	}
-}
-
 // zipBody is a writer that compresses and leaves the header to its middleware.
 type zipBody struct {
 	http.ResponseWriter
@@ -178,100 +94,84 @@ func gzipped(next http.Handler) http.Handler {
 	})
 }
 
-// A middleware may declare the coding before it knows the response: a problem is compressed then, too.
-func TestProblemsWithinAMiddlewareThatHasSetTheContentEncoding(t *testing.T) {
+// A middleware may declare the coding with the status or before it knows the response. Problems are compressed, too.
+func TestMiddlewareThatCompresses(t *testing.T) {
+	whole := strings.Repeat("whole ", 1000)
 	for protocol, listen := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			srv, l := newServer(t, server.Options{})
-			srv.Use(gzipped)
-			srv.HandleFunc("GET /error", func(w http.ResponseWriter, _ *server.Request) error {
-				w.Header().Set("Content-Encoding", "br")
-				return server.Errorf(409, "Taken.")
-			})
-			srv.Handle("GET /standard", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				server.WriteError(w, r, server.Errorf(409, "Taken."))
-			}))
-			url, c := listen(t, srv)
-			for path, want := range map[string]string{
-				"/error":    `{"status":409,"title":"Conflict","detail":"Taken."}`,
-				"/standard": `{"status":409,"title":"Conflict","detail":"Taken."}`,
-				"/nowhere":  `{"status":404,"title":"Not Found"}`,
-			} {
-				res, err := request(t, c, "GET", url+path)
-				require.NoError(t, err, path)
-				require.True(t, res.Uncompressed, path)
-				require.JSONEq(t, want, res.body, path)
+		for name, m := range map[string]func(http.Handler) http.Handler{"with the status": compress, "before": gzipped} {
+			for _, write := range []func(http.ResponseWriter, *http.Request, *server.Problem){nil, writePage} {
+				t.Run(fmt.Sprint(protocol, name, write == nil), func(t *testing.T) {
+					srv, l := newServer(t, server.Options{WriteProblem: write})
+					provideMark(srv)
+					srv.Use(m)
+					srv.HandleFunc("GET /whole", marked(func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, whole) }))
+					srv.HandleFunc("GET /error", marked(func(w http.ResponseWriter, _ *server.Request) error {
+						w.Header().Set("Content-Encoding", "br")
+						return server.Errorf(409, "Taken.")
+					}))
+					srv.HandleFunc("GET /cut", func(w http.ResponseWriter, _ *server.Request) error {
+						_, _ = io.WriteString(w, "half")
+						return errSave
+					})
+					url, c := listen(t, srv)
+					for path, want := range map[string]string{"/whole": whole, "/error": "Conflict", "/nowhere": "Not Found"} {
+						res, err := request(t, c, "GET", url+path)
+						require.NoError(t, err)
+						require.Contains(t, res.body, want)
+						require.True(t, res.Uncompressed)
+						require.Equal(t, path != "/nowhere", res.Header.Get("X-Mark") == "1")
+					}
+					require.Empty(t, l.at(""))
+					_, err := request(t, c, "GET", url+"/cut")
+					require.Error(t, err, "the client must see that it is not the whole")
+					require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
+				})
 			}
-			require.Empty(t, l.at(""))
-		})
+		}
 	}
 }
 
 // However early a middleware answers, a handler that fails later neither crashes the process nor
 // appends a problem.
 func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
-	for protocol, listen := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			for name, late := range map[string]bool{"before the handler": false, "and left the handler behind": true} {
-				t.Run(name, func(t *testing.T) {
-					srv, l := newServer(t, server.Options{})
-					gone, over := make(chan struct{}), make(chan struct{})
-					srv.Use(func(next http.Handler) http.Handler {
-						return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-							_, _ = io.WriteString(w, "mine")
-							if !late {
-								_ = http.NewResponseController(w).Flush()
-								next.ServeHTTP(w, r)
-								_, err := io.WriteString(w, "more")
-								require.Error(t, err, "nothing is appended")
-								return
-							}
-							go func() {
-								defer close(over)
-								next.ServeHTTP(passer{w}, r)
-							}()
-						})
-					})
-					srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-						if late {
-							<-gone
-						}
-						return errSave
-					})
-					url, c := listen(t, srv)
-					res, err := request(t, c, "GET", url)
-					require.Equal(t, "mine", res.body)
-					if !late {
-						require.Error(t, err, "the connection is cut")
-						require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
-						return
-					}
-					require.NoError(t, err)
-					close(gone)
-					<-over
-					require.Equal(t, errSave.Error(), l.at("")[0]["error"])
-				})
+	for name, late := range map[string]bool{"before the handler": false, "and left the handler behind": true} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			gone, over := make(chan struct{}), make(chan struct{})
+			srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, "mine")
+				if !late {
+					_ = http.NewResponseController(w).Flush()
+					next.ServeHTTP(w, r)
+					_, err := io.WriteString(w, "more")
+					require.Error(t, err, "nothing is appended")
+					return
+				}
+				go func() {
+					defer close(over)
+					next.ServeHTTP(passer{w}, r)
+				}()
+			}))
+			srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+				if late {
+					<-gone
+				}
+				return errSave
+			})
+			url, c := listen(t, srv)
+			res, err := request(t, c, "GET", url)
+			require.Equal(t, "mine", res.body)
+			if !late {
+				require.Error(t, err, "the connection is cut")
+				require.Contains(t, l.at("ERROR")[0]["msg"], "cut off")
+				return
 			}
+			require.NoError(t, err)
+			close(gone)
+			<-over
+			require.Equal(t, errSave.Error(), l.at("")[0]["error"])
 		})
 	}
-}
-
-// A middleware that replaces the context and the writer has the server begin again.
-func TestMiddlewareThatLosesTheContext(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	provideMark(srv)
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(passer{w}, r.WithContext(context.Background()))
-		})
-	})
-	srv.HandleFunc("GET /{id}", marked(func(w http.ResponseWriter, req *server.Request) error {
-		_, err := io.WriteString(w, req.PathValue("id"))
-		return err
-	}))
-	res := ask(srv, "GET", "/7")
-	require.Equal(t, "7", res.body)
-	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
 }
 
 // Middleware runs once for a request, wherever the server is mounted.
@@ -379,9 +279,8 @@ func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 		l.lines = nil
 		r := httptest.NewRequest("GET", "/", nil)
 		r = r.WithContext(reqctx.Preset(r.Context(), mark, "fake"))
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, r)
-		requireProblem(t, 500, internalError, answer{rec.Result(), rec.Body.String()})
+		rec := send(h, r)
+		requireProblem(t, 500, internalError, rec)
 		require.Contains(t, l.only(t)["error"], `"mark"`)
 		require.False(t, called)
 	}
@@ -391,8 +290,7 @@ func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 		return errors.Join(err, server.WriteJSON(w, 200, v))
 	})
 	r := httptest.NewRequest("GET", "/mark", nil)
-	rec := httptest.NewRecorder()
-	srv.ServeHTTP(rec, r.WithContext(reqctx.Preset(r.Context(), mark, "fake")))
-	require.Equal(t, "\"fake\"\n", rec.Body.String())
-	require.Equal(t, "fake", rec.Header().Get("X-Mark"), "a preset is committed like a value of Set")
+	rec := send(srv, r.WithContext(reqctx.Preset(r.Context(), mark, "fake")))
+	require.Equal(t, "\"fake\"\n", rec.body)
+	require.Equal(t, "fake", rec.Header.Get("X-Mark"), "a preset is committed like a value of Set")
 }
