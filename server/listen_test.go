@@ -80,16 +80,21 @@ func TestShutdownGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
 		ended, hook := make(chan error, 1), make(chan struct{})
-		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
+		srv.HandleFunc("GET /cleans-up", func(_ http.ResponseWriter, req *server.Request) error {
 			req.OnClose(func() error { <-hook; return nil })
+			return nil
+		})
+		srv.HandleFunc("GET /waits", func(_ http.ResponseWriter, req *server.Request) error {
 			<-req.Context().Done()
 			ended <- req.Context().Err()
 			return context.Cause(req.Context())
 		})
 		_, c := serve(t, srv)
+		_, err := request(t, c, "GET", "http://pipe/cleans-up")
+		require.NoError(t, err)
 		status := make(chan int, 1)
 		go func() {
-			res, _ := request(t, c, "GET", "http://pipe/")
+			res, _ := request(t, c, "GET", "http://pipe/waits")
 			status <- res.StatusCode
 		}()
 		synctest.Wait()
