@@ -30,8 +30,7 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: "theme", Value: "dark"})
 	got, err := Bind[order](newContext(t, r, Options{}))
 	require.Equal(t, order{}, got)
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, err)
 	var details []string
 	for _, e := range list {
 		details = append(details, fmt.Sprintf("%s|%s|%s|%s", e.Source, e.Name, e.Pointer(), e.Detail))
@@ -69,15 +68,13 @@ func TestNumberOfErrorsIsBounded(t *testing.T) {
 	type numbers struct {
 		N []int `query:"n"`
 	}
-	_, err := Bind[numbers](newContext(t, getRequest("n=x"+strings.Repeat("&n=x", 500)), Options{}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, failure(Bind[numbers](newContext(t, getRequest("n=x"+strings.Repeat("&n=x", 500)), Options{}))))
 	require.Len(t, list, maxErrors)
 
 	type doc struct {
 		N []int `json:"n"`
 	}
-	require.ErrorAs(t, failure(Bind[doc](newContext(t, postJSON(`{"n":["x"`+strings.Repeat(`,"x"`, 500)+`]}`), Options{}))), &list)
+	list = errorsOf(t, failure(Bind[doc](newContext(t, postJSON(`{"n":["x"`+strings.Repeat(`,"x"`, 500)+`]}`), Options{}))))
 	require.Len(t, list, maxErrors)
 }
 

@@ -24,8 +24,7 @@ func TestAbsentStruct(t *testing.T) {
 		Ship shipping `form:"ship"`
 	}
 	missing := func(err error) (names []string) {
-		var list Errors
-		require.ErrorAs(t, err, &list)
+		list := errorsOf(t, err)
 		for _, e := range list {
 			require.ErrorIs(t, e, ErrMissing)
 			require.Equal(t, e.Source == SourceJSON, e.Pointer() == "#/"+strings.ReplaceAll(e.Name, ".", "/"))

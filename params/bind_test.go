@@ -121,9 +121,7 @@ func TestBindOfForm(t *testing.T) {
 	require.Equal(t, item{Name: "c", Price: 2.5, Tags: []string{"x", "y"}}, got.Items[2])
 	require.Equal(t, []item{{Name: "inner"}}, got.Items[3].Sub)
 
-	_, err := Bind[order](newContext(t, postForm("/", "bill.city=Rome&ship.zip=1&items.3.price=1&items.03.name=x&items.3.name=a&items.4.price=1&items.4.price=2&items.4.sub.1.price=x"), Options{}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, failure(Bind[order](newContext(t, postForm("/", "bill.city=Rome&ship.zip=1&items.3.price=1&items.03.name=x&items.3.name=a&items.4.price=1&items.4.price=2&items.4.sub.1.price=x"), Options{}))))
 	var details []string
 	for _, e := range list {
 		details = append(details, e.Error())
@@ -184,13 +182,11 @@ func TestBindOfFaultySources(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(`{"j":`))
 	r.URL.RawQuery = "q=%zz"
 	r.Header.Set("Content-Type", jsonType)
-	_, err := Bind[both](newContext(t, r, Options{}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, failure(Bind[both](newContext(t, r, Options{}))))
 	require.Len(t, list, 2)
 
 	r = postForm("/?q=x", "j=1")
-	require.ErrorAs(t, failure(Bind[both](newContext(t, r, Options{}))), &list)
+	list = errorsOf(t, failure(Bind[both](newContext(t, r, Options{}))))
 	status, members := list.Problem()
 	require.Equal(t, 415, status)
 	require.Equal(t, []string{jsonType}, members["accepted"])
@@ -198,12 +194,12 @@ func TestBindOfFaultySources(t *testing.T) {
 	r = getRequest("")
 	r.Header["X"], r.Header["Y"] = []string{"a\xff"}, []string{"1", "2"}
 	r.Header.Set("Cookie", "c=1; c=2")
-	_, err = Bind[struct {
+	_, err := Bind[struct {
 		X string `header:"X"`
 		Y string `header:"Y"`
 		C string `cookie:"c"`
 	}](newContext(t, r, Options{}))
-	require.ErrorAs(t, err, &list)
+	list = errorsOf(t, err)
 	require.Len(t, list, 3)
 	require.Equal(t, "params: header parameter \"X\" is not valid UTF-8; header parameter \"Y\" is given 2 times; cookie parameter \"c\" is given 2 times", err.Error())
 }

@@ -147,8 +147,7 @@ func TestChecksAreReportedWithOtherMistakes(t *testing.T) {
 		validated := false
 		_, err := Bind(newContext(t, r, Options{}), func(*purchase) error { validated = true; return nil })
 		require.False(t, validated)
-		var list Errors
-		require.ErrorAs(t, err, &list)
+		list := errorsOf(t, err)
 		got.status, _ = list.Problem()
 		for _, e := range list {
 			got.list = append(got.list, e.Name+" "+e.Detail)

@@ -87,8 +87,7 @@ func TestValidation(t *testing.T) {
 
 	got, err := bind("a=-1&b=-2")
 	require.Equal(t, numbers{}, got)
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, err)
 	require.Len(t, list, 2)
 	status, _ := list.Problem()
 	require.Equal(t, 422, status)

@@ -196,8 +196,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 		"ll":[[1,"2"],3],"lp":[null,true],"n":{"n":[]},"nl":[{"i":null},{"i":1.5},"x"],"a":[1],"m":{"k":"v"},"ms":{"k":{"x":[]}},"any":1e999,
 		"num":"1","byte":[1],"addr":"x","big":1.5,"opt":"7","str":{"n":"x"},"lazy":[1],"wait":"1s","waits":{"w":"1s"},
 		"nums":[1,"2"],"opts":{"o":{"x":"1"}},"Deep":2}`), Options{}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, err)
 	var details []string
 	for _, e := range list {
 		require.ErrorIs(t, e, ErrMalformed)
@@ -264,9 +263,7 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	}
 	doc := `{"name":"ada","Query":"x","Owner":"root","Group":{"city":"x"},"city":"Rome"}`
 	require.Equal(t, user{Name: "ada", Group: group{"Rome"}}, value(Bind[user](newContext(t, postJSON(doc), Options{}))))
-	_, err := Bind[user](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
-	var list Errors
-	require.ErrorAs(t, err, &list)
+	list := errorsOf(t, failure(Bind[user](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))))
 	require.Len(t, list, 3)
 
 	type owned struct {

@@ -84,6 +84,13 @@ func value[T any](v T, err error) T {
 // failure returns err.
 func failure[T any](_ T, err error) error { return err }
 
+// errorsOf returns the Errors in err's chain.
+func errorsOf(t testing.TB, err error) (list Errors) {
+	t.Helper()
+	require.ErrorAs(t, err, &list)
+	return list
+}
+
 func requireReason(t testing.TB, err error, reason error, text string) *Error {
 	t.Helper()
 	require.ErrorIs(t, err, reason)
