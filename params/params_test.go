@@ -208,6 +208,7 @@ func TestFromCarriesItsError(t *testing.T) {
 		require.ErrorIs(t, failure(p.Body()), want)
 		require.ErrorIs(t, p.DecodeJSON(new(any)), want)
 		require.ErrorIs(t, failure(JSON[any](ctx)), want)
+		require.ErrorIs(t, failure(Bind[search](ctx)), want)
 	}
 	requireDead(t.Context(), reqctx.ErrNoRequest)
 

@@ -2,7 +2,6 @@ package params
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +29,7 @@ func TestMalformedText(t *testing.T) {
 		"i": "must be a whole number", "f": "must be a whole number", "e": "must be a whole number",
 		"big": "is out of range",
 	} {
-		e := requireReason(t, failure(p.Int(name)), ErrMalformed, `query parameter "`+name+`" `+text)
-		require.Equal(t, SourceQuery, e.Source)
+		require.Equal(t, SourceQuery, requireReason(t, failure(p.Int(name)), ErrMalformed, `query parameter "`+name+`" `+text).Source)
 		got, err := p.IntOr(name, 7)
 		require.ErrorIs(t, err, ErrMalformed, "a default stands in for nothing but a missing value")
 		require.Zero(t, got)
@@ -55,17 +53,7 @@ func TestDefaultsForMissing(t *testing.T) {
 	now := time.Unix(1, 0)
 	require.Equal(t, now, value(p.TimeOr("t", now)))
 
-	for _, get := range []func(string) error{
-		func(n string) error { _, err := p.String(n); return err },
-		func(n string) error { _, err := p.Int(n); return err },
-		func(n string) error { _, err := p.Int64(n); return err },
-		func(n string) error { _, err := p.Bool(n); return err },
-		func(n string) error { _, err := p.Time(n); return err },
-	} {
-		e := requireReason(t, get("x"), ErrMissing, `parameter "x" is missing`)
-		require.Equal(t, "x", e.Name)
-		require.NotErrorIs(t, e, ErrMalformed)
-	}
+	require.Equal(t, "x", requireReason(t, failure(p.Time("x")), ErrMissing, `parameter "x" is missing`).Name)
 }
 
 func TestRepeatedNameHasNoSingleValue(t *testing.T) {
@@ -99,29 +87,19 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 	}
 	fails(p.String("i"))(`json parameter "i" must be a string, not a number`)
 	fails(p.String("null"))("must be a string, not null")
-	fails(p.StringOr("null", "def"))("must be a string, not null")
 	fails(p.String("o"))("must be a string, not an object")
 	fails(p.Int("s"))("must be a whole number, not a string")
 	fails(p.Int("f"))("must be a whole number")
-	fails(p.Int("e"))("must be a whole number")
 	fails(p.Int("big"))("is out of range")
 	fails(p.Int64("big"))("is out of range")
-	fails(p.Int64("s"))("must be a whole number, not a string")
 	fails(p.Int64Or("null", 1))("must be a whole number, not null")
 	fails(p.Bool("s"))("must be true or false, not a string")
-	fails(p.Bool("i"))("must be true or false, not a number")
 	fails(p.Time("i"))("must be an RFC 3339 time, such as 2006-01-02T15:04:05Z, not a number")
 	fails(p.Time("s"))("must be an RFC 3339 time")
 	fails(p.Strings("s"))("must be an array, not a string")
 	fails(p.Strings("mixed"))(`json parameter "mixed.1" must be a string, not a number`)
 	fails(p.Strings("nested"))(`json parameter "nested.0" must be a string, not an array`)
 	fails(p.Strings("nulls"))(`json parameter "nulls.1" must be a string, not null`)
-}
-
-func TestJSONStringsAreBounded(t *testing.T) {
-	doc := `{"n":["a"` + strings.Repeat(`,"a"`, 10) + `]}`
-	requireReason(t, failure(paramsOf(t, postJSON(doc), Options{MaxElements: 11}).Strings("n")), ErrTooLarge, "has more than 11 elements")
-	require.Len(t, value(paramsOf(t, postJSON(doc), Options{MaxElements: 12}).Strings("n")), 11)
 }
 
 func TestMembersOfWhatIsNoObject(t *testing.T) {
@@ -131,11 +109,7 @@ func TestMembersOfWhatIsNoObject(t *testing.T) {
 }
 
 func TestEmptyBodyHasNoParameters(t *testing.T) {
-	for _, r := range []string{formType, jsonType} {
-		req := post("/?q=query", r, "")
-		q := value(paramsOf(t, req, Options{}).String("q"))
-		require.Equal(t, "query", q)
+	for _, contentType := range []string{formType, jsonType, "image/png"} {
+		require.Equal(t, "query", value(paramsOf(t, post("/?q=query", contentType, ""), Options{}).String("q")))
 	}
-	req := post("/?q=query", "image/png", "")
-	require.Equal(t, "query", value(paramsOf(t, req, Options{}).String("q")))
 }
