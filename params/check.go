@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -133,9 +132,6 @@ func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v r
 	}
 	limit, err := parseTag(t, name, text)
 	return detail, func(v reflect.Value) bool {
-		if v.CanFloat() && math.IsNaN(v.Float()) {
-			return false
-		}
 		order := compare(v, limit)
 		return order == 0 || name == "min" && order > 0 || name == "max" && order < 0
 	}, err

@@ -144,7 +144,6 @@ func (c compiler) planFor(t reflect.Type) (*plan, error) {
 // "items.0.price".
 func (c compiler) compileText(p *plan) (err error) {
 	t, k := p.typ, p.typ.Kind()
-	hasPairs := c.from == SourceQuery || c.from == SourceForm
 	if p.set, err = setterOf(t); err == nil {
 		return nil
 	}
@@ -157,7 +156,7 @@ func (c compiler) compileText(p *plan) (err error) {
 	case isList(t) && !isList(t.Elem()) && c.from != SourcePath && c.from != SourceCookie,
 		k == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
 		p.elem, err = c.planFor(t.Elem())
-	case k == reflect.Struct && !isOpt && hasPairs:
+	case k == reflect.Struct && !isOpt && c.hasNames():
 		err = forEachField(t, nil, func(sf reflect.StructField, index []int) (bool, error) {
 			from, tag, isGroup, err := classify(sf, c.from)
 			if from == "" {
@@ -172,6 +171,9 @@ func (c compiler) compileText(p *plan) (err error) {
 	}
 	return err
 }
+
+// hasNames reports whether the names in the source are the client's, and can lead into structs.
+func (c compiler) hasNames() bool { return c.from == SourceQuery || c.from == SourceForm }
 
 // isList reports whether a field takes all values of a name. A text cannot become bytes.
 func isList(t reflect.Type) bool {
@@ -207,7 +209,7 @@ func (c compiler) addField(fields []field, sf reflect.StructField, tag string, i
 		err = errors.New("a struct can't be required or have a default, and a list of structs can't be checked by a tag")
 	case !isJSON && f.checks != nil && c.plans[fileType] != nil:
 		err = errors.New("a file can't be checked by a tag")
-	case c.from != SourceHeader && slices.ContainsFunc(fields, isSame):
+	case (isJSON || c.hasNames()) && slices.ContainsFunc(fields, isSame):
 		err = fmt.Errorf("the %s parameter %q has a field already", c.from, f.name)
 	}
 	return append(fields, f), err
