@@ -21,7 +21,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer calls.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	began := time.Now()

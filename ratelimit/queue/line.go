@@ -9,26 +9,24 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// line holds the callers that wait for one key. The first of them calls the store, or waits
-// until it may. Queue.mu guards it.
+// line holds the callers that wait for one key. The first of them calls the store, or waits until it may. Queue.mu guards
+// it.
 type line struct {
 	key     string
 	waiters []*waiter
-	units   int64 // that all of them want
+	units   int64 // the sum of the waiters' units
 
-	// When a take can pass, by what is known.
-	next  time.Time // no take passes before
-	until time.Time // nor one of n units or more, if n isn't 0
+	next  time.Time // no take passes before this time
+	until time.Time // no take of n units or more passes before this time, if n > 0
 	n     int64
-	short bool // a caller found too little quota, or the next one will
+	short bool // the quota was too small for a caller, or is for the next
 }
 
-// waiter is one caller in a line.
+// waiter is a caller in a line.
 type waiter struct {
-	n int64
-	// turn receives nil when the caller is the first, or the error that failed the line.
-	turn  chan error
-	woken bool // turn has received
+	n     int64
+	turn  chan error // receives nil when the caller is the first, or the error of the line
+	woken bool       // turn has received
 }
 
 func (w *waiter) wake(err error) {
@@ -38,13 +36,10 @@ func (w *waiter) wake(err error) {
 	}
 }
 
-// join adds a caller to the line of key, or returns an error if its wait would be in vain.
+// join adds a caller to the line of key. It returns an error if the caller's wait would be in vain.
 func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.done {
-		return nil, nil, ErrClosed
-	}
 	l := q.lines[key]
 	if l == nil {
 		l = &line{key: key}
@@ -61,7 +56,7 @@ func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, 
 	return l, w, nil
 }
 
-// admit returns an error if a line has no place for one more caller with that context.
+// admit returns an error if a line has no place for another caller with this context.
 func (q *Queue) admit(ctx context.Context, l *line) error {
 	wait := time.Until(l.opensAt(l.waiters[0].n))
 	if l.short && !q.o.Bursts {
@@ -73,7 +68,7 @@ func (q *Queue) admit(ctx context.Context, l *line) error {
 	return q.checkDeadline(ctx, wait)
 }
 
-// leave removes a caller, and wakes the one that is first then. An empty line is forgotten.
+// leave removes a caller and wakes the one that is then the first. It removes an empty line.
 func (q *Queue) leave(l *line, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +82,7 @@ func (q *Queue) leave(l *line, w *waiter) {
 	l.waiters[0].wake(nil)
 }
 
-// opensAt returns when a take of n units may pass. The zero time means now.
+// opensAt returns the time at which a take of n units may pass. The zero time means now.
 func (l *line) opensAt(n int64) time.Time {
 	if l.n > 0 && n >= l.n && l.until.After(l.next) {
 		return l.until
@@ -95,11 +90,10 @@ func (l *line) opensAt(n int64) time.Time {
 	return l.next
 }
 
-// minRetry is how long the first caller waits after a denial without a RetryAfter.
+// minRetry is the time that the first caller waits after a denial without a RetryAfter.
 const minRetry = time.Millisecond
 
-// applyResult updates a line by what the store answered to a take of n. An error of the store goes
-// to all who wait in the line.
+// applyResult updates a line with the result of a take of n units. All waiting callers get an error of the store.
 func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit.Result, err error) {
 	now := time.Now()
 	q.mu.Lock()
@@ -118,8 +112,8 @@ func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit
 	}
 }
 
-// scheduleNext schedules the next take after one of n units. A small delay doesn't add up:
-// the pace counts from when the caller could pass, unless that is longer ago than its pace.
+// scheduleNext sets the time of the next take after a take of n units. The pace counts from the time at which the caller
+// could pass, so that small delays do not add up, unless this time is more than a pace ago.
 func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Result) {
 	due, pace := l.opensAt(n), q.refillTime(n)
 	if now.Sub(due) > pace {
@@ -132,7 +126,7 @@ func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Resu
 	}
 }
 
-// refillTime returns how long n units take to come back at the rule's average rate.
+// refillTime returns the time in which n units come back at the rule's average rate.
 func (q *Queue) refillTime(n int64) time.Duration {
 	d := float64(q.rule.Per()) / float64(q.rule.Limit()) * float64(n)
 	return time.Duration(min(d, float64(ratelimit.MaxDuration)))

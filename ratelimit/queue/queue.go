@@ -1,6 +1,5 @@
-// Package queue makes callers wait for quota instead of denying them: in the order in which
-// they came, by key, for one rule. It is for work that can wait, such as calls of an API that
-// has a limit of its own.
+// Package queue makes callers wait for quota instead of denying them, in the order in which they came, for each key of one
+// rule. It is for work that can wait, such as calls of an API that has a limit.
 package queue
 
 import (
@@ -15,60 +14,49 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// Errors of [Queue.Wait]. Nothing was charged.
+// Errors of [Queue.Wait]. They come with a [*ratelimit.DeniedError], so they become a 429. Nothing was charged.
 var (
-	// ErrTooLong means that a wait cannot end before its context's deadline. It comes with a
-	// [*ratelimit.DeniedError], so it becomes a 429.
+	// ErrTooLong means that a wait cannot end before its context's deadline.
 	ErrTooLong = errors.New("queue: the wait would exceed the context's deadline")
-	// ErrFull means that MaxWaiting callers wait for the key. It comes with a
-	// [*ratelimit.DeniedError], too.
+	// ErrFull means that MaxWaiting callers wait for the key.
 	ErrFull = errors.New("queue: too many callers wait for the key")
-	// ErrClosed means that the queue was closed.
-	ErrClosed = errors.New("queue: closed")
 )
 
 // Options configure a [Queue]. The zero value is usable.
 type Options struct {
-	// MaxWaiting is how many callers may wait for one key, including the one that calls the
-	// store; one more gets [ErrFull]. Zero means 1024.
+	// MaxWaiting is the maximum number of callers that wait for one key, including the caller that calls the store. The
+	// zero value means 1024.
 	MaxWaiting int
-	// Bursts lets waiting callers pass as soon as the rule allows: a whole quota at once when
-	// a fixed window begins. Otherwise, once quota is short, callers pass at an even pace, each
-	// of them n × Per/Limit before the next.
+	// Bursts lets waiting callers pass as soon as the rule allows, such as a whole quota when a fixed window begins.
+	// Otherwise, once quota is short, callers pass at an even pace: n × Per/Limit passes after a caller of n units.
 	Bursts bool
 }
 
-// Queue makes callers wait for the quota of one rule, first come, first served by key.
+// Queue makes callers wait for the quota of one rule. It is safe for concurrent use.
 //
-// Only the first caller in a key's line calls the store, and not before the time that the
-// store last returned. So a key passes its callers one after another, at most as many as the
-// store can answer in sequence. Several processes that wait for the same quota are served in
-// no particular order.
+// Only the first caller in a key's line calls the store, and not before the time that the store has last returned. So the
+// callers of a key pass one after another, as fast as the store can answer in sequence at most. There is no order between
+// processes.
 //
-// A Queue is safe for concurrent use. It has no goroutine, and keeps nothing of a key for
-// which no caller waits: the next caller then passes at once if the rule allows it, whatever
-// the pace was. For a pace that holds always, use a GCRA with a small burst.
+// A Queue has no goroutine. It stores nothing for a key without waiting callers, so the next caller passes at once if the
+// rule allows it, whatever the pace was. For a permanent pace, use a GCRA with a small burst.
 type Queue struct {
-	store  ratelimit.Store
-	rule   ratelimit.Rule
-	o      Options
-	closed chan struct{}
+	limiter *ratelimit.Limiter
+	rule    ratelimit.Rule
+	o       Options
 
 	mu    sync.Mutex
-	done  bool             // closed is closed
 	lines map[string]*line // by key; none is empty
 }
 
-// New returns a queue for the quota of rule in store, which may have layers. It returns an
-// error if an argument is invalid.
+// New returns a queue for the quota of rule in store, which may have layers. It returns an error if an argument is invalid.
 func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) {
+	limiter, err := ratelimit.NewLimiter(store, rule)
 	switch {
-	case option.IsNil(store):
-		return nil, errors.New("queue: New: store is nil")
-	case rule.Err() != nil:
-		return nil, option.Prefix("queue: New: ", "ratelimit", rule.Err())
+	case err != nil:
+		return nil, fmt.Errorf("queue: %w", err)
 	case rule.Limit() == 0:
-		return nil, fmt.Errorf("queue: New: %v has no limit", rule)
+		return nil, fmt.Errorf("queue: %v has no limit", rule)
 	}
 	if err := option.Count("queue", "Options.MaxWaiting", o.MaxWaiting, 0); err != nil {
 		return nil, err
@@ -76,30 +64,25 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 1024
 	}
-	return &Queue{
-		store: store, rule: rule, o: o,
-		closed: make(chan struct{}), lines: map[string]*line{},
-	}, nil
+	return &Queue{limiter: limiter, rule: rule, o: o, lines: map[string]*line{}}, nil
 }
 
-// Wait takes n units of key as soon as they are available and all earlier callers have
-// theirs. It returns an allowed result, or an error:
+// Wait takes n units of key as soon as they are available and all earlier callers have theirs. It returns an allowed
+// result, or one of these errors:
 //
-//   - the cause of ctx's end. A caller that leaves while it waits isn't charged; one that
-//     leaves during the call of the store may be, as with any take.
-//   - [ErrTooLong] at once, if by what is known the units come after ctx's deadline. That
-//     supposes that the callers before it stay, and that no units are refunded.
-//   - [ErrFull], [ErrClosed].
-//   - [ratelimit.ErrTooLarge] if n is above the limit, and other errors of the op.
-//   - one that wraps [ratelimit.ErrStore]. If the store fails for one caller, all callers
-//     behind it get the error, too.
-//   - a [*ratelimit.DeniedError] if the key is on a deny list: waiting would not help.
+//   - The cause of ctx's end. A caller that leaves while it waits is not charged; a caller that leaves during its call of
+//     the store may be, as with any take.
+//   - [ErrTooLong] at once, if the units will come after ctx's deadline. This assumes that all earlier callers stay and
+//     that no units are refunded.
+//   - [ErrFull].
+//   - [ratelimit.ErrTooLarge] if n exceeds the limit, and other errors of the op.
+//   - An error that wraps [ratelimit.ErrStore]. If the store fails for a caller, all callers behind it get the error.
+//   - A [*ratelimit.DeniedError] if the key is on a deny list, because waiting would not help.
 func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result, error) {
-	op := ratelimit.Op{Rule: q.rule, Key: key, N: n, Kind: ratelimit.Take}
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
-	if err := storage.Validate([]ratelimit.Op{op}); err != nil {
+	if err := storage.Validate([]ratelimit.Op{{Rule: q.rule, Key: key, N: n, Kind: ratelimit.Take}}); err != nil {
 		return ratelimit.Result{}, err
 	}
 	l, w, err := q.join(ctx, key, n)
@@ -111,15 +94,13 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 	case err = <-w.turn:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-q.closed:
-		err = ErrClosed
 	}
 	for err == nil {
 		if err = q.pause(ctx, l, n); err != nil {
 			break
 		}
 		var res ratelimit.Result
-		res, err = q.store.DoOne(ctx, op)
+		res, err = q.limiter.Take(ctx, key, n)
 		q.applyResult(ctx, l, n, res, err)
 		switch {
 		case err != nil:
@@ -150,8 +131,6 @@ func (q *Queue) pause(ctx context.Context, l *line, n int64) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-q.closed:
-		return ErrClosed
 	}
 }
 
@@ -166,26 +145,4 @@ func (q *Queue) checkDeadline(ctx context.Context, wait time.Duration) error {
 
 func (q *Queue) denial(reason error, wait time.Duration) error {
 	return fmt.Errorf("%w: %w", reason, &ratelimit.DeniedError{Limit: q.rule.Limit(), RetryAfter: wait})
-}
-
-// Waiting returns how many callers wait for key, including the one that calls the store.
-func (q *Queue) Waiting(key string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if l := q.lines[key]; l != nil {
-		return len(l.waiters)
-	}
-	return 0
-}
-
-// Close ends all waits, and those that begin later, with [ErrClosed]. A caller whose
-// call of the store is in flight gets its result first. Close always returns nil.
-func (q *Queue) Close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.done {
-		q.done = true
-		close(q.closed)
-	}
-	return nil
 }

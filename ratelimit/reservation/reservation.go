@@ -1,9 +1,9 @@
-// Package reservation takes an estimate of what a request will cost, and charges the
-// difference when the cost is known: for tokens of a language model, bytes of a response, or
-// rows of a query.
+// Package reservation takes an estimate of the cost of a request and charges the difference when the cost is known: for
+// tokens of a language model, bytes of a response, or rows of a query.
 package reservation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,49 +13,43 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// ErrExpired means that a reservation was completed after its Lifetime. Nothing of it was
-// given back: what was reserved stays charged.
+// ErrExpired means that a reservation was completed after its Lifetime. All its units stay charged.
 var ErrExpired = errors.New("reservation: expired")
 
 // Options configure a [Reserver]. The zero value is usable.
 type Options struct {
-	// Lifetime is how long units of a reservation can be given back. Zero means the rule's
-	// Per, after which only Buckets with a longer span have anything to give back.
+	// Lifetime is the time in which units of a reservation can be given back. The zero value means the rule's Per; after
+	// that, only Buckets with a longer span could give units back.
 	Lifetime time.Duration
 }
 
-// Reserver makes reservations by one rule. It is immutable and safe for concurrent use.
+// Reserver makes reservations with one rule. It is immutable and safe for concurrent use.
 type Reserver struct {
-	store    ratelimit.Store
-	rule     ratelimit.Rule
+	limiter  *ratelimit.Limiter
 	lifetime time.Duration
 }
 
-// New returns a Reserver for the quota of rule in store, which may have layers. It returns an
-// error if an argument is invalid.
+// New returns a Reserver for the quota of rule in store, which may have layers. It returns an error if an argument is
+// invalid.
 func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, error) {
+	limiter, err := ratelimit.NewLimiter(store, rule)
 	switch {
-	case option.IsNil(store):
-		return nil, errors.New("reservation: New: store is nil")
-	case rule.Err() != nil:
-		return nil, option.Prefix("reservation: New: ", "ratelimit", rule.Err())
+	case err != nil:
+		return nil, fmt.Errorf("reservation: %w", err)
 	case rule.Limit() == 0:
-		return nil, fmt.Errorf("reservation: New: %v has no limit", rule)
+		return nil, fmt.Errorf("reservation: %v has no limit", rule)
 	}
 	if err := option.Duration("reservation", "Options.Lifetime", o.Lifetime, 0); err != nil {
 		return nil, err
 	}
-	if o.Lifetime == 0 {
-		o.Lifetime = rule.Per()
-	}
-	return &Reserver{store: store, rule: rule, lifetime: o.Lifetime}, nil
+	return &Reserver{limiter, cmp.Or(o.Lifetime, rule.Per())}, nil
 }
 
-// Reserve takes estimate units of key. If there are fewer, the reservation's Result is a
-// denial and nothing is charged. Its errors are those of a take.
+// Reserve takes estimate units of key. If there are too few, the reservation's Result is a denial and nothing is charged.
+// It returns the errors of a take.
 func (r *Reserver) Reserve(ctx context.Context, key string, estimate int64) (*Reservation, error) {
 	began := time.Now()
-	res, err := r.store.DoOne(ctx, ratelimit.Op{Rule: r.rule, Key: key, N: estimate, Kind: ratelimit.Take})
+	res, err := r.limiter.Take(ctx, key, estimate)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +59,8 @@ func (r *Reserver) Reserve(ctx context.Context, key string, estimate int64) (*Re
 	}, nil
 }
 
-// Reservation is units that were taken before the cost was known. Commit or Cancel completes
-// it, once; until then, and if neither is called, all units stay charged. It is safe for
-// concurrent use, holds only memory, and needs no closing.
+// Reservation holds units that were taken before the cost was known. Commit or Cancel completes it, once. All units stay
+// charged until then, or if neither is called. It is safe for concurrent use and needs no closing.
 type Reservation struct {
 	by       *Reserver
 	key      string
@@ -75,37 +68,32 @@ type Reservation struct {
 	result   ratelimit.Result
 	expires  time.Time
 
-	lock       chan struct{} // a mutex that a context can interrupt; guards the following
+	lock       chan struct{} // a mutex that a context can interrupt; guards the following fields
 	completed  bool
 	settlement Settlement
 	err        error
 }
 
-// Settlement is the outcome of a reservation, in units: Charged is the estimate, minus
-// Returned, plus Added.
+// Settlement is the outcome of a reservation, in units. Charged is the estimate, minus Returned, plus Added.
 type Settlement struct {
 	Charged, Returned, Added int64
 }
 
-// Result returns the result of the take: whether the units are reserved, and if not, when
-// they may be available.
+// Result returns the result of the take, which may be a denial.
 func (r *Reservation) Result() ratelimit.Result { return r.result }
 
-// Commit completes the reservation with a cost of actual units, 0 or more. Units beyond it
-// are given back; missing ones are charged whatever the limit, because they have been used,
-// and count against later takes.
+// Commit completes the reservation with a cost of actual units, 0 or more. It gives unused units back. It charges missing
+// units whatever the limit, because they have been used.
 //
-// Giving back is a Refund, and not always possible: a fixed window accepts units until it
-// ends, buckets and logs while they keep the charge, and a GCRA only if nothing was charged
-// since. The rest stays charged; the settlement reports how much.
+// Units are given back by a Refund, which is not always possible: a fixed window accepts units until it ends, buckets and
+// logs as long as they keep the charge, and a GCRA only if nothing was charged since. Otherwise, the units stay charged,
+// as the settlement shows.
 //
-// The first call of Commit or Cancel decides. Others, with whatever arguments, wait for it
-// and return the same without a call of the store. That includes an error of the store, which
-// may have taken effect: the call isn't repeated, and Charged is then the maximum. A
-// ctx that ends during the call is such an error; one that has ended before is an error of
-// that call only. It returns a [*ratelimit.DeniedError] if the reservation was denied,
-// [ratelimit.ErrOp] if actual is below 0, and [ErrExpired] if there are units to give back
-// after the Lifetime.
+// Only the first call of Commit or Cancel has an effect. Later calls, with any arguments, wait for it and return the same
+// settlement and error. This includes an error of the store, which may have charged or given back units; Charged is then
+// the maximum. If ctx ends during the call, that is such an error; if it has ended before, only this call fails. Commit
+// returns a [*ratelimit.DeniedError] if the reservation was denied, [ratelimit.ErrOp] if actual is negative, and
+// [ErrExpired] if there are units to give back after the Lifetime.
 func (r *Reservation) Commit(ctx context.Context, actual int64) (Settlement, error) {
 	switch {
 	case actual < 0:
@@ -116,8 +104,7 @@ func (r *Reservation) Commit(ctx context.Context, actual int64) (Settlement, err
 	return r.complete(ctx, actual)
 }
 
-// Cancel completes the reservation as unused, as Commit of 0 does. If it was denied, there is
-// nothing to cancel, which is no error.
+// Cancel is Commit of 0 units. It does nothing if the reservation was denied.
 func (r *Reservation) Cancel(ctx context.Context) (Settlement, error) {
 	if !r.result.Allowed {
 		return Settlement{}, nil
@@ -139,7 +126,7 @@ func (r *Reservation) complete(ctx context.Context, actual int64) (Settlement, e
 	defer func() { <-r.lock }()
 	if !r.completed {
 		r.completed = true
-		// What later calls return if the store panics.
+		// Later calls return this if the store panics.
 		r.settlement, r.err = Settlement{Charged: max(r.estimate, actual)}, errPanicked
 		r.settlement, r.err = r.chargeDifference(ctx, actual)
 	}
@@ -148,37 +135,27 @@ func (r *Reservation) complete(ctx context.Context, actual int64) (Settlement, e
 
 // chargeDifference charges or gives back the difference between estimate and actual.
 func (r *Reservation) chargeDifference(ctx context.Context, actual int64) (Settlement, error) {
-	unchanged := Settlement{Charged: r.estimate}
+	s, unused := Settlement{Charged: r.estimate}, r.estimate-actual
 	switch {
-	case actual > r.estimate:
-		return r.add(ctx, actual-r.estimate)
-	case actual == r.estimate:
-		return unchanged, nil
+	case unused < 0:
+		s.Charged = actual
+		_, err := r.by.limiter.Add(ctx, r.key, -unused)
+		if err == nil {
+			s.Added = -unused
+		}
+		return s, err
+	case unused == 0:
+		return s, nil
 	case !time.Now().Before(r.expires):
-		return unchanged, ErrExpired
-	case r.result.Receipt.N < r.estimate-actual: // a layer answered, and charged nothing
-		return unchanged, nil
-	default:
-		return r.giveBack(ctx, r.estimate-actual)
+		return s, ErrExpired
+	case r.result.Receipt.N < unused: // a layer answered and charged nothing
+		return s, nil
 	}
-}
-
-func (r *Reservation) add(ctx context.Context, n int64) (Settlement, error) {
-	_, err := r.by.store.DoOne(ctx, ratelimit.Op{Rule: r.by.rule, Key: r.key, N: n, Kind: ratelimit.Add})
-	s := Settlement{Charged: r.estimate + n}
-	if err == nil {
-		s.Added = n
-	}
-	return s, err
-}
-
-func (r *Reservation) giveBack(ctx context.Context, n int64) (Settlement, error) {
-	op := ratelimit.Op{Rule: r.by.rule, Key: r.key, Kind: ratelimit.Refund, Receipt: r.result.Receipt}
-	op.Receipt.N = n
-	s := Settlement{Charged: r.estimate}
-	res, err := r.by.store.DoOne(ctx, op)
-	if err == nil && res.Allowed {
-		s.Charged, s.Returned = r.estimate-n, n
+	refund := r.result
+	refund.Receipt.N = unused
+	done, err := r.by.limiter.Refund(ctx, r.key, refund)
+	if err == nil && done {
+		s.Charged, s.Returned = actual, unused
 	}
 	return s, err
 }

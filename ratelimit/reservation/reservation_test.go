@@ -19,7 +19,8 @@ import (
 // reserverTest is a Reserver over a spy.
 type reserverTest struct {
 	*Reserver
-	spy *storespy.Spy
+	rule ratelimit.Rule
+	spy  *storespy.Spy
 }
 
 func newReserverTest(tb testing.TB, rule ratelimit.Rule, o Options) *reserverTest {
@@ -28,7 +29,7 @@ func newReserverTest(tb testing.TB, rule ratelimit.Rule, o Options) *reserverTes
 	s := &storespy.Spy{Store: memory}
 	r, err := New(s, rule, o)
 	require.NoError(tb, err)
-	return &reserverTest{r, s}
+	return &reserverTest{r, rule, s}
 }
 
 // used returns how many units of 10 are charged.
@@ -269,8 +270,7 @@ func TestInvalidArguments(t *testing.T) {
 	_, err = r.reserve(t, 1).Commit(t.Context(), -1)
 	require.ErrorIs(t, err, ratelimit.ErrOp)
 	for want, make := range map[string]func() (*Reserver, error){
-		"store is nil":          func() (*Reserver, error) { return New(nil, r.rule, Options{}) },
-		"New: store is nil":     func() (*Reserver, error) { return New((*memstore.Store)(nil), r.rule, Options{}) },
+		"store is nil":          func() (*Reserver, error) { return New((*memstore.Store)(nil), r.rule, Options{}) },
 		"Rule is the zero Rule": func() (*Reserver, error) { return New(r.spy, ratelimit.Rule{}, Options{}) },
 		"Options.Lifetime is -1s,": func() (*Reserver, error) {
 			return New(r.spy, r.rule, Options{Lifetime: -time.Second})
