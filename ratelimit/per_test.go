@@ -62,7 +62,7 @@ func TestRetryAfterOfFivePerMinute(t *testing.T) {
 // TestMemoryOfTwoRulesPerUser has a policy of 3/s and 1000/day and 100,000 users.
 func TestMemoryOfTwoRulesPerUser(t *testing.T) {
 	h := newHand()
-	m := newStore(t, memstore.Options{MaxSubjects: 250_000, Clock: h.clock})
+	m := newStore(t, memstore.Options{MaxKeys: 250_000, Clock: h.clock})
 	l, err := ratelimit.NewLimiter(m, ratelimit.PerSecond(3), ratelimit.PerDay(1000))
 	require.NoError(t, err)
 	for i := range 100_000 {

@@ -47,7 +47,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	releases(t)
 	sessions, err := memstore.New(memstore.Options{MaxKeys: remembered})
 	require.NoError(t, err)
-	counters, err := ratestore.New(ratestore.Options{MaxSubjects: remembered})
+	counters, err := ratestore.New(ratestore.Options{MaxKeys: remembered})
 	require.NoError(t, err)
 	srv, logs := newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: sessions,

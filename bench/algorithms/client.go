@@ -31,7 +31,7 @@ func newClient(s subject, phase time.Duration) *client {
 	c := &client{}
 	begin := time.Unix(1_700_000_040, 0).Add(phase)
 	store, err := memstore.New(memstore.Options{
-		MaxSubjects: len(s.rules),
+		MaxKeys: len(s.rules),
 		Clock:       func() time.Time { return begin.Add(c.now) },
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	}
 	f, err := &failover{inner: inner, o: o, start: time.Now()}, error(nil)
 	if o.Mode == Local || o.ModeFor != nil {
-		f.local, err = memstore.New(memstore.Options{MaxSubjects: o.Keys})
+		f.local, err = memstore.New(memstore.Options{MaxKeys: o.Keys})
 		f.known = newDenialTable(o.Keys)
 	}
 	f.breaker = f.newBreaker()

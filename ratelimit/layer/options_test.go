@@ -68,7 +68,7 @@ func lease(store ratelimit.Store, o LeaseOptions) error {
 // The longest durations work as shorter ones do.
 func TestLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, err := memstore.New(memstore.Options{MaxSubjects: math.MaxInt, MaxBytes: math.MaxInt64})
+		store, err := memstore.New(memstore.Options{MaxKeys: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
 		s := &storespy.Spy{Store: store}
 		lease, err := newLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})

@@ -1,29 +1,28 @@
 package memstore
 
-// arena holds the states that are too large for an entry. Blocks of one size lie side by
-// side without gaps, in a slice without pointers: one that is freed is replaced by the
-// last one, and what is no longer needed can be given back.
+// arena holds the states that are too large for an entry. The blocks of one size are in a slice without
+// pointers and without gaps: the last block replaces one that is freed, so that the slice can shrink.
 type arena struct {
 	classes []class
 	bytes   int64
 }
 
-// class is the blocks of one size.
+// class holds the blocks of one size.
 type class struct {
-	size  int // words of a block
-	used  int // blocks
+	size  int // words in a block
+	used  int // number of blocks in use
 	words []uint32
 }
 
-// blockHead is the number of words before a block's state: the hash of the entry that
-// owns it, which has to learn where a block was moved.
+// blockHead is the number of words before a block's state. They are the hash of the entry that owns the
+// block, which changes when the block moves.
 const blockHead = 2
 
-// A block's ref is the number of its class and its own.
+// A ref is the number of a class and the number of a block in it.
 func newRef(c, i int) int64               { return int64(c)<<32 | int64(i) }
 func splitRef(ref int64) (class, blk int) { return int(ref >> 32), int(ref & (1<<32 - 1)) }
 
-// words returns the state in a block; good until the next take or free.
+// words returns the state in a block. It is valid until the next take or free.
 func (a *arena) words(ref int64) []uint32 {
 	c, i := splitRef(ref)
 	return a.classes[c].block(i)[blockHead:]
@@ -47,7 +46,7 @@ func (a *arena) classFor(n int) int {
 	return len(a.classes) - 1
 }
 
-// take returns a block of class c, which has one, for the entry of a hash.
+// take returns a free block of class c for the entry of a hash.
 func (a *arena) take(c int, owner uint64) int64 {
 	cl := &a.classes[c]
 	i := cl.used
@@ -58,8 +57,8 @@ func (a *arena) take(c int, owner uint64) int64 {
 	return newRef(c, i)
 }
 
-// free gives a block back. If another was moved into its place, that one's owner is
-// returned, otherwise 0.
+// free frees a block. If the last block has moved into its place, free returns the hash of that block's
+// owner, and otherwise 0.
 func (a *arena) free(ref int64) (owner uint64) {
 	c, i := splitRef(ref)
 	cl := &a.classes[c]
@@ -74,8 +73,7 @@ func (a *arena) free(ref int64) (owner uint64) {
 	return owner
 }
 
-// resize gives class c room for n blocks, at least those in use. It takes the time of
-// copying them.
+// resize copies class c to a slice for n blocks.
 func (a *arena) resize(c, n int) {
 	cl := &a.classes[c]
 	a.bytes += cl.bytesFor(n) - cl.bytesFor(cl.blocks())
@@ -87,11 +85,11 @@ func (a *arena) resize(c, n int) {
 	cl.words = words
 }
 
-// bytesFor is what n blocks take.
+// bytesFor returns the bytes of n blocks.
 func (c *class) bytesFor(n int) int64 { return allocatedBytes(4 * int64(n) * int64(c.size)) }
 
-// shrink gives back the free blocks of one class, if they are worth its copying, and
-// reports whether there was one.
+// shrink removes the free blocks of one class, if they are worth a copy. It reports whether there was such
+// a class.
 func (a *arena) shrink() bool {
 	for i := range a.classes {
 		c := &a.classes[i]

@@ -45,7 +45,7 @@ func BenchmarkTakeKeys(b *testing.B) {
 		keys := addresses(n)
 		for name, r := range everyRule(100_000_000) {
 			b.Run(fmt.Sprintf("%s/%dk", name, n>>10), func(b *testing.B) {
-				m := newStore(b, Options{MaxSubjects: 2 << 20, MaxBytes: 8 << 30})
+				m := newStore(b, Options{MaxKeys: 2 << 20, MaxBytes: 8 << 30})
 				takeKeys(b, newLimiter(b, m, r), keys)
 			})
 		}
@@ -83,7 +83,7 @@ func takeKeys(b *testing.B, l *ratelimit.Limiter, keys []string) {
 func BenchmarkNewKey(b *testing.B) {
 	for name, r := range everyRule(10) {
 		b.Run(name, func(b *testing.B) {
-			m, keys := newStore(b, Options{MaxSubjects: 1 << 20, MaxBytes: 8 << 30}), addresses(1<<20)
+			m, keys := newStore(b, Options{MaxKeys: 1 << 20, MaxBytes: 8 << 30}), addresses(1<<20)
 			l, ctx := newLimiter(b, m, r), context.Background()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -100,7 +100,7 @@ func BenchmarkFull(b *testing.B) {
 	for _, n := range []int{500, 100_000} {
 		for name, r := range everyRule(10) {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				l, keys, ctx := newLimiter(b, newStore(b, Options{MaxSubjects: n}), r), addresses(1<<20), context.Background()
+				l, keys, ctx := newLimiter(b, newStore(b, Options{MaxKeys: n}), r), addresses(1<<20), context.Background()
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					if _, err := l.Take(ctx, keys[i&(len(keys)-1)], 1); err != nil {

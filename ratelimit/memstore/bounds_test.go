@@ -28,7 +28,7 @@ func blocking() []ratelimit.Rule {
 func TestMemoryIsBoundedUnderLoad(t *testing.T) {
 	const subjects, bytes = 1500, 2 << 20
 	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
-		m, rules := newStore(t, Options{MaxSubjects: subjects, MaxBytes: bytes, WhenFull: full}), blocking()
+		m, rules := newStore(t, Options{MaxKeys: subjects, MaxBytes: bytes, WhenFull: full}), blocking()
 		var asked sync.WaitGroup
 		var over atomic.Bool
 		for g := range 4 {
@@ -67,7 +67,7 @@ func TestMemoryAdmitsTheLimitWhileOthersCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newStore(t, Options{MaxSubjects: 100, Clock: h.clock})
+			m := newStore(t, Options{MaxKeys: 100, Clock: h.clock})
 			hot, brief := newLimiter(t, m, r), newLimiter(t, m, ratelimit.FixedWindow(1, time.Second))
 			var passed atomic.Int64
 			var wg sync.WaitGroup

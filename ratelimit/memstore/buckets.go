@@ -6,26 +6,25 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // bucketAlgorithm counts in running totals. Its state is
 //
-//	b      epoch: the number of the newest bucket that was charged, time / interval. It
-//	       never goes back, so a clock that does charges it, and nothing is lost.
-//	words  generation: the generation of the counter, two words
-//	       head: the newest bucket's place in the ring
-//	       total: units charged so far, one word, or two when one cannot hold them
-//	       ring: for each of the newest span/interval + 1 buckets, the total as it began,
-//	       as wide as the total
+//	b      epoch: the number of the newest bucket that was charged, time / interval. It never
+//	       decreases: if the clock goes back, this bucket is charged.
+//	words  generation of the counter, two words
+//	       head: the place of the newest bucket in the ring
+//	       total: the units charged so far, in one word or two
+//	       ring: the totals at the beginning of the newest span/interval + 1 buckets, as wide as the
+//	       total
 //
-// The units of a bucket and all after it are the total minus one entry of the ring, so a
-// count of any interval costs the same; and as the ring never falls from older to newer,
-// the moment when units age out is a binary search. Only differences matter: before a
-// total no longer fits, that of the oldest bucket is taken off all of them.
+// The total minus an entry of the ring is the number of units in that bucket and all later ones, so a
+// count costs the same for each interval. The totals never decrease from older to newer buckets, so a
+// binary search finds the time at which units leave the window. Only differences matter: before a total
+// becomes too large, the total of the oldest bucket is subtracted from all.
 type bucketAlgorithm struct{}
 
-// Where things are among a counter's words.
+// The places of the head and the total among a counter's words.
 const (
 	ringHead   = 2
 	ringTotals = 3
@@ -37,7 +36,7 @@ func (p bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
 		if g.wide {
 			return len(s.words)
 		}
-		if n += g.total(); n > math.MaxUint32 { // the oldest is far from the rest in memory
+		if n += g.total(); n > math.MaxUint32 { // reads the oldest only now: it is far away in memory
 			n -= g.totalBefore(int64(r.Buckets))
 		}
 	}
@@ -65,26 +64,22 @@ func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bo
 	g := p.ring(s, r, now)
 	total := g.total()
 	allowed = n <= r.Limit-(total-g.totalBefore(int64(r.Window)))
-	return allowed, n <= storage.MaxCount-total || n <= storage.MaxCount-(total-g.totalBefore(int64(r.Buckets)))
+	return allowed, n <= layout.MaxCount-total || n <= layout.MaxCount-(total-g.totalBefore(int64(r.Buckets)))
 }
 
-// check counts over Per: the current bucket and as many before it as touch the interval.
-func (p bucketAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
-	if r.Limit == 0 {
-		res.Allowed = true
-		return
-	}
+// quota counts the current bucket and as many before it as touch the last Per.
+func (p bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	g := p.ring(s, r, now)
 	back, total := int64(r.Window), g.total()
 	used := total - g.totalBefore(back)
-	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
-	res.Allowed = n <= res.Remaining
-	if !res.Allowed {
-		res.RetryAfter = layout.Duration(g.timeUntil(r, back, total+n-r.Limit, now))
+	q.remaining = max(0, r.Limit-used)
+	if n > q.remaining {
+		q.retry = g.timeUntil(r, back, total+n-r.Limit, now)
 	}
 	if used > 0 {
-		res.ResetAfter = layout.Duration(g.timeUntil(r, back, total, now))
+		q.reset = g.timeUntil(r, back, total, now)
 	}
+	return q
 }
 
 func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
@@ -103,8 +98,7 @@ func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 	return g.total() - g.totalBefore(ceilDiv(interval, r.Interval))
 }
 
-// refund takes the units out of their bucket, so the totals at which the later ones
-// began fall too.
+// refund subtracts the units from the total, and from the totals at the beginning of later buckets.
 func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	g := p.ring(s, r, now)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
@@ -123,7 +117,17 @@ func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64
 	return true
 }
 
-// ring returns the state's ring at a time.
+// ring has the totals: index 0 is the current total, and the others are a circle of buckets.
+type ring struct {
+	words  []uint32
+	wide   bool  // two words for each total
+	size   int64 // buckets in the circle
+	epoch  int64 // the newest of them
+	newest int64 // the current bucket
+	head   int64 // place of epoch, from 0 to size-1
+}
+
+// ring returns the ring of a state.
 func (bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
 	g.wide = int64(len(g.words)) > g.size+1
@@ -133,8 +137,7 @@ func (bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	return g
 }
 
-// advance begins the buckets that the time has reached. A gap of more than a lap begins them
-// all.
+// advance begins the buckets between epoch and newest, or all buckets after a long gap.
 func (g *ring) advance(s state) {
 	for range min(g.newest-g.epoch, g.size) {
 		if g.head++; g.head == g.size {
@@ -144,16 +147,6 @@ func (g *ring) advance(s state) {
 	}
 	g.epoch, s.b = g.newest, g.newest
 	s.words[ringHead] = uint32(g.head)
-}
-
-// ring addresses the totals: 0 is the present one, the others lie in a circle.
-type ring struct {
-	words  []uint32
-	wide   bool  // two words each
-	size   int64 // buckets in the circle
-	epoch  int64 // the newest of them
-	newest int64 // the bucket that the time has reached
-	head   int64 // place of epoch, from 0 to size-1
 }
 
 func (g *ring) get(i int64) int64 {
@@ -173,10 +166,10 @@ func (g *ring) set(i, v int64) {
 
 func (g *ring) total() int64 { return g.get(0) }
 
-// maxTotal returns the largest total that is exact and has room.
+// maxTotal returns the largest total that fits and is exact.
 func (g *ring) maxTotal() int64 {
 	if g.wide {
-		return storage.MaxCount
+		return layout.MaxCount
 	}
 	return math.MaxUint32
 }
@@ -190,8 +183,8 @@ func (g *ring) indexOf(back int64) int64 {
 	return 1 + i
 }
 
-// totalBefore returns the total as the bucket began that is back before the newest. Those after epoch
-// began with all that there is.
+// totalBefore returns the total at the beginning of the bucket that is back before newest. It is the
+// current total for a bucket after epoch.
 func (g *ring) totalBefore(back int64) int64 {
 	if back -= g.newest - g.epoch; back < 0 {
 		return g.total()
@@ -199,7 +192,7 @@ func (g *ring) totalBefore(back int64) int64 {
 	return g.get(g.indexOf(back))
 }
 
-// rebase makes the totals as small as they can be.
+// rebase makes the totals as small as possible.
 func (g *ring) rebase(r *rule) {
 	base := g.totalBefore(int64(r.Buckets))
 	for i := range g.size + 1 {
@@ -207,12 +200,11 @@ func (g *ring) rebase(r *rule) {
 	}
 }
 
-// timeUntil returns the time to the end of the bucket after which the window of back+1
-// buckets begins with at least need charged before it. It is always within reach: the
-// caller's need is at most the total.
+// timeUntil returns the time until at least need of the units are older than the window, which has
+// back+1 buckets. need is at most the total.
 func (g *ring) timeUntil(r *rule, back, need, now int64) int64 {
 	out := int(back)
-	if g.totalBefore(0) >= need { // not so if it is all that there is, and some is new
+	if g.totalBefore(0) >= need {
 		out = sort.Search(out, func(i int) bool { return g.totalBefore(back-1-int64(i)) >= need })
 	}
 	return (g.newest+1+int64(out))*r.Interval - now

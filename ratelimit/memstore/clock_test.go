@@ -84,7 +84,7 @@ func FuzzMemoryUnderAnyClock(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, j := newHand(), &jumps{data}
-		m := newStore(t, Options{Clock: h.clock, MaxSubjects: 4, WhenFull: WhenFull(j.next() & 1)})
+		m := newStore(t, Options{Clock: h.clock, MaxKeys: 4, WhenFull: WhenFull(j.next() & 1)})
 		for len(j.data) > 0 {
 			h.now = h.now.Add(j.move())
 			op := ratelimit.Op{Rule: rules[j.next()%int64(len(rules))], Key: string(rune('a' + j.next()%8)), Kind: ratelimit.Kind(1 + j.next()%6)}

@@ -4,31 +4,30 @@ import (
 	"fmt"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 const (
-	// exactSlots is how large a table can be for the search of what is nearest to full
-	// quota to go through all of it. That is so in every store of up to 511 subjects,
-	// which is one shard.
+	// evict looks at all entries of a table of up to exactSlots, as in each store of up to 511 counters,
+	// and at sample entries of a larger one.
 	exactSlots = 1024
-	sample     = 32 // entries that the search in a larger table looks at
-	sweepSlots = 4  // looked at with each entry that comes, so that old ones never pile up
-	// grace is how long what equals a fresh counter is kept, in microseconds, as long
-	// as there is room: a clock may go back by as much, and nothing is lost.
+	sample     = 32
+	sweepSlots = 4 // slots that sweep looks at for each new entry
+	// grace is how long an unused counter is kept while there is room, in microseconds: a clock may go
+	// back by this time without the loss of a charge.
 	grace = 10_000_000
 )
 
-// makeRoom makes entries and blocks for all that the group, of takes or one add, charges, so that
-// charging cannot fail. It reports whether the store is full and denies, or returns ErrNoRoom; then no
-// counter has begun.
+// makeRoom makes entries and blocks for all charges of the group, so that charging cannot fail. If there
+// is no room, it makes nothing, and reports that the group is denied or returns ErrNoRoom.
 func (g *group) makeRoom() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
 		r := ruleFor(op)
 		hash := r.hash(g.key)
 		known := g.table.find(hash) != nil || g.insertFresh(hash, r) != nil
-		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), storage.Micros(op.Prepaid)) {
+		if !known || !g.growEntry(hash, r, op.N+storage.Pending(g.ops[:i], r.ID), layout.Micros(op.Prepaid)) {
 			g.undoMakeRoom(i)
 			return g.denyOrFail(i)
 		}
@@ -36,8 +35,7 @@ func (g *group) makeRoom() (denied bool, err error) {
 	return false, nil
 }
 
-// insertFresh inserts an entry that equals a fresh counter; without its block, if it needs one.
-// It returns nil if there is no room.
+// insertFresh inserts an unused counter, without its block. It returns nil if there is no room.
 func (g *group) insertFresh(hash uint64, r *rule) *entry {
 	e := g.insert(hash)
 	switch {
@@ -46,19 +44,19 @@ func (g *group) insertFresh(hash uint64, r *rule) *entry {
 		e.a = noBlock
 	default:
 		g.generations++
-		r.begin(state{entry: e}, 0, g.now, g.generations, 0)
+		r.algorithm().begin(state{entry: e}, r, 0, g.now, g.generations, 0)
 	}
 	return e
 }
 
-// growEntry gives the entry of hash the words that it needs before n units are charged, and
-// reports whether there was room.
-func (g *group) growEntry(hash uint64, r *rule, n, ahead int64) bool {
+// growEntry gives the counter of hash the words that it needs before n units are charged. It reports
+// whether there was room.
+func (g *group) growEntry(hash uint64, r *rule, n, prepaid int64) bool {
 	if !r.hasBlock() {
 		return true
 	}
 	s := g.state(g.table.find(hash))
-	words := r.wordsNeeded(s, n, g.now, ahead)
+	words := r.algorithm().wordsNeeded(s, r, n, g.now, prepaid)
 	if words == len(s.words) {
 		return true
 	}
@@ -71,17 +69,17 @@ func (g *group) growEntry(hash uint64, r *rule, n, ahead int64) bool {
 	to := g.arena.words(ref)
 	if old == noBlock {
 		g.generations++
-		r.begin(state{s.entry, to}, n, g.now, g.generations, ahead)
+		r.algorithm().begin(state{s.entry, to}, r, n, g.now, g.generations, prepaid)
 	} else {
-		r.reshape(s, to, n, g.now, ahead)
+		r.algorithm().reshape(s, r, to, n, g.now, prepaid)
 	}
 	s.a = ref
 	g.freeBlock(old)
 	return true
 }
 
-// undoMakeRoom removes what makeRoom began for ops up to the given one. Of the others it may remove
-// what equals a fresh counter, which makes no difference.
+// undoMakeRoom removes the counters that makeRoom has made for the ops up to last. It may also remove
+// other unused counters, which makes no difference.
 func (g *group) undoMakeRoom(last int) {
 	for i := range last + 1 {
 		hash := ruleFor(&g.ops[i]).hash(g.key)
@@ -91,8 +89,8 @@ func (g *group) undoMakeRoom(last int) {
 	}
 }
 
-// denyOrFail reports what happens to the group when the store has no room for op i: a DenyNew store
-// denies a take and knows when room will be free; an add fails with ErrNoRoom.
+// denyOrFail decides about a group for whose op i there is no room: DenyNew denies a take, if there will
+// be room later. Otherwise the group fails.
 func (g *group) denyOrFail(i int) (denied bool, err error) {
 	if g.ops[i].Kind == ratelimit.Take && g.wait > 0 {
 		g.out[i].Violated = true
@@ -101,22 +99,17 @@ func (g *group) denyOrFail(i int) (denied bool, err error) {
 	return false, fmt.Errorf("%w: %d bytes and %d counters of at most %d and %d", ratelimit.ErrNoRoom, g.bytes(), g.table.used, g.maxBytes, g.maxUsed)
 }
 
-// insert adds an entry, that equals a fresh counter, and returns nil if there is no room.
+// insert adds an entry of an unused counter. It returns nil if there is no room.
 func (g *group) insert(hash uint64) *entry {
 	g.sweep()
-	for g.table.used >= g.maxUsed {
-		if !g.evict(0, len(g.table.slots)) {
-			return nil
-		}
-	}
-	for g.table.full() && !g.grow() {
+	for g.table.used >= g.maxUsed || g.table.full() && !g.grow() {
 		if !g.evict(0, len(g.table.slots)) {
 			return nil
 		}
 	}
 	e := g.table.insert(hash)
 	for e == nil {
-		// The tail is full, and a place in it is needed.
+		// The hash belongs into the tail, which is full.
 		if !g.grow() && !g.evict(int(g.table.homes), len(g.table.slots)) {
 			return nil
 		}
@@ -126,7 +119,7 @@ func (g *group) insert(hash uint64) *entry {
 	return e
 }
 
-// grow makes the table larger, if the bound allows it.
+// grow makes the table larger, and reports whether the bound allowed it.
 func (g *group) grow() bool {
 	homes := g.table.grownHomes()
 	if g.bytes()+tableBytes(homes)-tableBytes(g.table.homes) > g.maxBytes {
@@ -136,7 +129,7 @@ func (g *group) grow() bool {
 	return true
 }
 
-// reserve makes sure that a class has a free block, and reports whether there was room.
+// reserve makes sure that a class has a free block. It reports whether there was room.
 func (g *group) reserve(class int) bool {
 	for {
 		c := &g.arena.classes[class]
@@ -155,9 +148,8 @@ func (g *group) reserve(class int) bool {
 	}
 }
 
-// evict removes the entry among some slots that equals a fresh counter soonest, or does
-// already, and reports whether it could. It never removes an entry of the group. A store that denies
-// when it is full only removes what equals a fresh one.
+// evict removes the entry in a range of slots that may be forgotten first. It reports whether there was
+// one. It never removes an entry of the group. With DenyNew, it removes only unused counters.
 func (g *group) evict(from, to int) bool {
 	best := -1
 	seen, slots := 0, g.table.slots
@@ -191,7 +183,8 @@ func (g *group) evict(from, to int) bool {
 	return true
 }
 
-// sweep looks at a few entries, in turn, and removes those that expired long ago.
+// sweep looks at the next few slots and removes counters that have long been unused, so that they do not
+// accumulate.
 func (g *group) sweep() {
 	for range min(sweepSlots, len(g.table.slots)) {
 		if g.sweepPos >= len(g.table.slots) {
@@ -206,7 +199,7 @@ func (g *group) sweep() {
 	}
 }
 
-// owns reports whether an entry is one of the group's.
+// owns reports whether the entry of hash belongs to an op of the group.
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
 		r := ruleFor(&g.ops[i])

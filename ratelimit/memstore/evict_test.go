@@ -48,7 +48,7 @@ func TestReserveToTheLastByte(t *testing.T) {
 // then needs their room for one of another size.
 func TestMemoryFreesBeforeItEvicts(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
+	m := newStore(t, Options{MaxKeys: 500, Clock: h.clock})
 	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{}))
 	keys := addresses(200)
 	for _, key := range keys {

@@ -11,7 +11,7 @@ import (
 
 // A user has a counter for each of the two rules, so that there is room for 125,000 users.
 func ExampleNew() {
-	store, err := memstore.New(memstore.Options{MaxSubjects: 250_000})
+	store, err := memstore.New(memstore.Options{MaxKeys: 250_000})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -6,20 +6,21 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// group runs a group of ops on a shard, which is locked. A group that is denied or fails changes
-// nothing but what a Block remembers.
+// group runs a group of ops on a shard, which is locked. A group that is denied or fails changes only
+// the denials that a Block counts.
 type group struct {
 	*shard
 	ops []ratelimit.Op
-	out []ratelimit.Result // one for each op; until a take is done, only Violated has a meaning
-	key uint64             // hash of the ops' key
+	out []ratelimit.Result // one for each op; while takes are checked, only Violated has a meaning
+	key uint64             // the hash of the ops' key
 	now int64
-	// wait is how long a full store has no room for the group's counters, if it denies.
+	// wait is set if the shard is full and denies new counters: the time until there may be room.
 	wait int64
 }
 
 func (g *group) do() error {
 	op, out := &g.ops[0], &g.out[0]
+	r := ruleFor(op)
 	switch op.Kind {
 	case ratelimit.Take:
 		return g.take()
@@ -30,20 +31,21 @@ func (g *group) do() error {
 			g.out[i] = g.refund(&g.ops[i])
 		}
 	case ratelimit.Peek:
-		*out = g.peek(ruleFor(op), op.N)
-		out.Violated = !out.Allowed
-		out.Blocked = layout.Duration(max(0, g.blockTimeLeft(ruleFor(op))))
+		*out = g.peek(r, op.N)
+		out.Violated, out.Blocked = !out.Allowed, layout.Duration(g.blockTimeLeft(r))
 	case ratelimit.Count:
-		*out = ratelimit.Result{Allowed: true, Limit: ruleFor(op).Limit, Count: g.count(op)}
+		*out = ratelimit.Result{Allowed: true, Limit: r.Limit, Count: g.count(op)}
 	case ratelimit.Reset:
-		g.reset(ruleFor(op))
-		*out = ruleFor(op).freshResult()
+		if r.BlockAfter > 0 {
+			g.forget(r.blockHash(g.key))
+		}
+		g.forget(r.hash(g.key))
+		*out = r.freshResult()
 	}
 	return nil
 }
 
-// take runs takes: first each of them is checked, then there is room for all that is charged,
-// then everything is charged.
+// take checks all takes, then makes room for all charges, and then charges.
 func (g *group) take() error {
 	denied, err := g.check()
 	if err == nil && !denied {
@@ -62,14 +64,14 @@ func (g *group) take() error {
 	return nil
 }
 
-// check looks for takes that are denied, together with the units that the group charges
-// before them. Only a group that is not denied can be too large to count.
+// check reports whether a take is denied. A take must pass together with those before it in the group.
+// check returns an error only if no take is denied and a counter could not hold the units.
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		r := ruleFor(&g.ops[i])
 		allowed, fit := true, true
 		if s := g.find(r); s.entry != nil {
-			allowed, fit = r.passes(s, g.ops[i].N+storage.Pending(g.ops[:i], r.ID), g.now)
+			allowed, fit = r.algorithm().passes(s, r, g.ops[i].N+storage.Pending(g.ops[:i], r.ID), g.now)
 		}
 		switch {
 		case !allowed || g.blockTimeLeft(r) > 0:
@@ -84,14 +86,14 @@ func (g *group) check() (denied bool, err error) {
 	return false, err
 }
 
-// add charges units whatever the limit and a Block.
+// add charges units whatever the limit and the Block.
 func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
 	r := ruleFor(op)
 	if op.N == 0 {
 		*out = g.evaluate(r, 1)
 	} else {
 		if s := g.find(r); s.entry != nil {
-			if _, fit := r.passes(s, op.N, g.now); !fit {
+			if _, fit := r.algorithm().passes(s, r, op.N, g.now); !fit {
 				return ratelimit.ErrOverflow
 			}
 		}
@@ -104,7 +106,7 @@ func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
 	return nil
 }
 
-// find returns the state of the key's counter of r; its entry is nil if there is none.
+// find returns the state of the key's counter of r. Its entry is nil if the counter does not exist.
 func (g *group) find(r *rule) state {
 	e := g.table.find(r.hash(g.key))
 	if e == nil {
@@ -113,7 +115,7 @@ func (g *group) find(r *rule) state {
 	return g.state(e)
 }
 
-// evaluate returns what a take of n would get from the counter alone.
+// evaluate returns the result that a take of n units would have without a Block.
 func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	s := g.find(r)
 	if s.entry == nil {
@@ -123,22 +125,14 @@ func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	return res
 }
 
-// peek returns what a take of n would get.
+// peek returns the result that a take of n units would have.
 func (g *group) peek(r *rule, n int64) ratelimit.Result {
 	res := g.evaluate(r, n)
 	applyBlock(&res, g.blockTimeLeft(r))
 	return res
 }
 
-// blockTimeLeft returns how long r's block of the key lasts, 0 or less if there is none.
-func (g *group) blockTimeLeft(r *rule) int64 {
-	if r.BlockAfter == 0 {
-		return 0
-	}
-	return block{}.timeLeft(g.table.find(r.blockHash(g.key)), r, g.now)
-}
-
-// applyBlock changes a result for the time left in which nothing passes.
+// applyBlock changes a result for a time in which no take passes.
 func applyBlock(r *ratelimit.Result, left int64) {
 	if left <= 0 {
 		return
@@ -148,7 +142,7 @@ func applyBlock(r *ratelimit.Result, left int64) {
 	r.ResetAfter = max(r.ResetAfter, layout.Duration(left))
 }
 
-// deny answers a take of a denied group.
+// deny sets the result of a take in a denied group.
 func (g *group) deny(i int) {
 	out, violated := &g.out[i], g.out[i].Violated
 	r := ruleFor(&g.ops[i])
@@ -158,15 +152,32 @@ func (g *group) deny(i int) {
 	case !out.Allowed || g.blockTimeLeft(r) > 0:
 		left := g.countDenial(r)
 		applyBlock(out, left)
-		out.Blocked = layout.Duration(max(0, left))
-	default:
-		applyBlock(out, g.wait) // only a full store denies
+		out.Blocked = layout.Duration(left)
+	default: // denied because the shard is full
+		applyBlock(out, g.wait)
 	}
 	out.Allowed, out.Violated = false, violated
 }
 
-// countDenial counts a denial for r's block, and returns how long it lasts, as blocked does. A
-// store that is full and denies what is new doesn't count denials either.
+// The denials of a rule with a Block are an entry of their own:
+//
+//	until  the end of the block or, before the block, of the Per in which denials are counted
+//	a      the number of denials; the block lasts if it is BlockAfter or more
+
+// blockTimeLeft returns how long r's block of the key still lasts. It is 0 or less without a block.
+func (g *group) blockTimeLeft(r *rule) int64 {
+	if r.BlockAfter == 0 {
+		return 0
+	}
+	e := g.table.find(r.blockHash(g.key))
+	if e == nil || e.a < r.BlockAfter {
+		return 0
+	}
+	return e.until - g.now
+}
+
+// countDenial counts a denial and returns how long the block then lasts. A denial does not prolong a
+// block. If the shard is full and denies new counters, it does not count denials of new keys.
 func (g *group) countDenial(r *rule) int64 {
 	if r.BlockAfter == 0 {
 		return 0
@@ -178,14 +189,20 @@ func (g *group) countDenial(r *rule) int64 {
 			return 0
 		}
 	}
-	return block{}.countDenial(e, r, g.now)
+	if g.now >= e.until {
+		e.a, e.until = 0, g.now+r.Per
+	}
+	if e.a++; e.a == r.BlockAfter {
+		e.until = g.now + r.BlockFor
+	}
+	return g.blockTimeLeft(r)
 }
 
-// charge charges the op. The rest of its result is for the next unit.
+// charge charges the op's units. The counter exists and has room. The result is that for the next unit.
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleFor(op)
 	s := g.find(r)
-	res.Receipt = r.charge(s, op.N, g.now, storage.Micros(op.Prepaid))
+	res.Receipt = r.algorithm().charge(s, r, op.N, g.now, layout.Micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(s, 1, g.now, &res)
 	res.Allowed = true
@@ -194,48 +211,35 @@ func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 
 func (g *group) count(op *ratelimit.Op) int64 {
 	r := ruleFor(op)
-	s := g.find(r)
+	s, interval := g.find(r), r.Per
 	if s.entry == nil {
 		return 0
 	}
-	return r.count(s, interval(op), g.now)
+	if op.Interval > 0 {
+		interval = layout.Micros(op.Interval)
+	}
+	return r.algorithm().count(s, r, interval, g.now)
 }
 
 func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	r := ruleFor(op)
 	s := g.find(r)
-	done := s.entry != nil && op.Receipt.Counter == s.hash && r.refund(s, op.Receipt, g.now)
+	done := s.entry != nil && op.Receipt.Counter == s.hash && r.algorithm().refund(s, r, op.Receipt, g.now)
 	res := g.peek(r, 1)
 	res.Allowed = done
 	return res
 }
 
-// reset forgets a counter and its block.
-func (g *group) reset(r *rule) {
-	if r.BlockAfter > 0 {
-		g.forget(r.blockHash(g.key))
-	}
-	g.forget(r.hash(g.key))
-}
-
-// interval returns the interval that the op counts over, in microseconds.
-func interval(op *ratelimit.Op) int64 {
-	if op.Interval == 0 {
-		return ruleFor(op).Per
-	}
-	return storage.Micros(op.Interval)
-}
-
-// hash returns the hash of the key's counter of r, from that of the key.
+// hash returns the hash of the key's counter of r.
 func (r *rule) hash(key uint64) uint64 {
 	h := (key ^ r.ID) &^ 1
 	if r.hasBlock() {
 		return h | 1
 	}
-	return max(h, 2) // 0 is a gap
+	return max(h, 2) // 0 is an empty slot
 }
 
-// blockHash returns the hash of what r's block remembers of the key.
+// blockHash returns the hash of the key's denials by r.
 func (r *rule) blockHash(key uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	which := ((r.ID^uint64(r.BlockAfter))*odd ^ uint64(r.BlockFor)) * odd

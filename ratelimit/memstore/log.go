@@ -6,28 +6,27 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// logAlgorithm remembers every charge, those of one microsecond as one event. Its state is
+// logAlgorithm stores every charge as an event; charges of the same microsecond are one event. Its state is
 //
-//	b      base: the time that the events' times are relative to
-//	words  generation:  the generation of the counter, two words
-//	       floor: units charged before the first event, two words
-//	       head:  place of the first event
-//	       count: how many there are
-//	       width: words of an event
-//	       ring:  the events, each a time, and the units charged up to it and with it
+//	b      base: the times of the events are relative to it
+//	words  generation of the counter, two words
+//	       floor: the units charged before the first event, two words
+//	       head:  the place of the first event in the ring
+//	       count: the number of events
+//	       width: the words of an event
+//	       ring:  the events; each is a time and the sum of the units up to and including it
 //
-// Time and units have half of an event's words each: 32, 48 or 64 bits. As both only
-// grow, what a window holds and when units leave it are binary searches. Only differences
-// matter: before one no longer fits, base and floor move up to the first event.
+// The time and the sum each take half of an event's words: 32, 48 or 64 bits. Both only increase, so
+// binary searches find the units of a window and the time at which units leave it. Only differences
+// matter: before a number no longer fits, base and floor move to the first event.
 //
-// Events never go back in time: under a clock that does, and after a charge ahead, the next
-// charge is an event of the newest event's time. The window always ends at the clock's time.
+// Events are in order of time. If the clock has gone back, or after a prepaid charge, a charge has the
+// time of the newest event. The window always ends at the clock's time.
 type logAlgorithm struct{}
 
-// Where things are among a log's words.
+// The places of a log's words.
 const (
 	logFloor  = 2
 	logHead   = 4
@@ -36,23 +35,23 @@ const (
 	logEvents = 7
 )
 
-// minEvents is the room that a log begins with.
+// minEvents is the number of events for which a new log has room.
 const minEvents = 4
 
-func (p logAlgorithm) wordsNeeded(s state, r *rule, n, now, ahead int64) int {
+func (p logAlgorithm) wordsNeeded(s state, r *rule, n, now, prepaid int64) int {
 	if s.words == nil {
-		return logEvents + minEvents*widthFor(max(r.Per+ahead, n))
+		return logEvents + minEvents*widthFor(max(r.Per+prepaid, n))
 	}
-	room, width := p.neededShape(s, r, n, now, ahead)
+	room, width := p.neededShape(s, r, n, now, prepaid)
 	return logEvents + room*width
 }
 
-// neededShape drops what is out of the window, and returns for how many events, and of what
-// width, there has to be room if n units are charged. Room grows by an eighth, and
-// shrinks when two thirds of it are empty.
-func (logAlgorithm) neededShape(s state, r *rule, n, now, ahead int64) (room, width int) {
+// neededShape drops the events that have left the window. It returns the number and the width of the
+// events for which the log needs room before n units are charged. Room grows by an eighth, and shrinks
+// when two thirds of it are empty.
+func (logAlgorithm) neededShape(s state, r *rule, n, now, prepaid int64) (room, width int) {
 	l := eventsOf(s)
-	at := l.timeOfNew(now, ahead)
+	at := l.timeOfNew(now, prepaid)
 	l.dropOldest(l.firstAfter(now - r.Per))
 	events := l.count
 	if l.count == 0 || at != l.timeOf(l.count-1) {
@@ -68,15 +67,13 @@ func (logAlgorithm) neededShape(s state, r *rule, n, now, ahead int64) (room, wi
 	return room, width
 }
 
-// widthFor returns how many words an event needs for numbers up to n.
+// widthFor returns the number of words of an event that has numbers up to n.
 func widthFor(n int64) int {
-	switch {
-	case n <= maxOfWidth(2):
-		return 2
-	case n <= maxOfWidth(3):
-		return 3
+	width := 2
+	for n > maxOfWidth(width) {
+		width++
 	}
-	return 4
+	return width
 }
 
 // maxOfWidth returns the largest number in an event of that width.
@@ -87,14 +84,14 @@ func maxOfWidth(width int) int64 {
 	return 1<<(16*width) - 1
 }
 
-func (logAlgorithm) begin(s state, r *rule, n, now, generation, ahead int64) {
+func (logAlgorithm) begin(s state, r *rule, n, now, generation, prepaid int64) {
 	s.b = now
 	put64(s.words, uint64(generation))
-	s.words[logWidth] = uint32(widthFor(max(r.Per+ahead, n)))
+	s.words[logWidth] = uint32(widthFor(max(r.Per+prepaid, n)))
 }
 
-func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64) {
-	_, width := p.neededShape(s, r, n, now, ahead)
+func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, prepaid int64) {
+	_, width := p.neededShape(s, r, n, now, prepaid)
 	old := eventsOf(s)
 	copy(to, s.words[:logEvents])
 	to[logHead], to[logWidth] = 0, uint32(width)
@@ -107,29 +104,25 @@ func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, ahead int64
 func (logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	l := eventsOf(s)
 	used := l.unitsSince(now - r.Per)
-	return n <= r.Limit-used, n <= storage.MaxCount-used
+	return n <= r.Limit-used, n <= layout.MaxCount-used
 }
 
-func (logAlgorithm) check(s state, r *rule, n, now int64, res *ratelimit.Result) {
-	if r.Limit == 0 {
-		res.Allowed = true
-		return
-	}
+func (logAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	l := eventsOf(s)
 	used, total := l.unitsSince(now-r.Per), l.total()
-	res.Limit, res.Remaining = r.Limit, max(0, r.Limit-used)
-	res.Allowed = n <= res.Remaining
-	if !res.Allowed {
-		res.RetryAfter = layout.Duration(l.timeReached(total+n-r.Limit) + r.Per - now)
+	q.remaining = max(0, r.Limit-used)
+	if n > q.remaining {
+		q.retry = l.timeReached(total+n-r.Limit) + r.Per - now
 	}
 	if used > 0 {
-		res.ResetAfter = layout.Duration(l.timeReached(total) + r.Per - now)
+		q.reset = l.timeReached(total) + r.Per - now
 	}
+	return q
 }
 
-func (logAlgorithm) charge(s state, r *rule, n, now, ahead int64) ratelimit.Receipt {
+func (logAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
 	l := eventsOf(s)
-	at := l.timeOfNew(now, ahead)
+	at := l.timeOfNew(now, prepaid)
 	l.dropOldest(l.firstAfter(now - r.Per))
 	if l.count == 0 {
 		s.b = at
@@ -151,7 +144,7 @@ func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 	return l.unitsSince(now - interval)
 }
 
-// refund takes the units out of their event, and so off all sums from there on.
+// refund subtracts the units from the sums of their event and all later events.
 func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	l := eventsOf(s)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
@@ -164,13 +157,13 @@ func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) boo
 	for ; i < l.count; i++ {
 		l.set(i, l.timeOf(i), l.unitsThrough(i)-c.N)
 	}
-	for l.count > 0 && l.total() == l.unitsBefore(l.count-1) { // as if it had not been charged
+	for l.count > 0 && l.total() == l.unitsBefore(l.count-1) { // removes empty events at the end
 		l.setCount(l.count - 1)
 	}
 	return true
 }
 
-// events is a log's ring, addressed by age: 0 is the first, the oldest.
+// events is a log's ring. Event 0 is the oldest.
 type events struct {
 	state
 	head, count, width, room int
@@ -182,9 +175,9 @@ func eventsOf(s state) events {
 	return l
 }
 
-// timeOfNew returns the time of the event of what is charged now.
-func (l *events) timeOfNew(now, ahead int64) int64 {
-	at := now + ahead
+// timeOfNew returns the time of the event of a charge.
+func (l *events) timeOfNew(now, prepaid int64) int64 {
+	at := now + prepaid
 	if l.count > 0 {
 		at = max(at, l.timeOf(l.count-1))
 	}
@@ -211,7 +204,7 @@ func (l *events) timeOf(i int) int64 {
 	return l.b + int64(get64(w))
 }
 
-// unitsThrough returns the units charged up to event i and with it.
+// unitsThrough returns the sum of the units up to and including event i.
 func (l *events) unitsThrough(i int) int64 {
 	w := l.wordsOf(i)
 	switch l.width {
@@ -257,7 +250,7 @@ func (l *events) firstAfter(at int64) int {
 // unitsSince returns the units charged after a time.
 func (l *events) unitsSince(at int64) int64 { return l.total() - l.unitsBefore(l.firstAfter(at)) }
 
-// timeReached returns the time of the event with which the units reached n.
+// timeReached returns the time of the event whose sum reached n.
 func (l *events) timeReached(n int64) int64 {
 	return l.timeOf(sort.Search(l.count-1, func(i int) bool { return l.unitsThrough(i) >= n }))
 }

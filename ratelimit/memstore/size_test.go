@@ -31,7 +31,7 @@ func TestMemoryTakesDocumentedBytes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
 			before := heap()
-			m := newStore(t, Options{MaxSubjects: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
+			m := newStore(t, Options{MaxKeys: 2 * n, MaxBytes: 1 << 30, Clock: h.clock})
 			keys := keys
 			if c.takes > 1 {
 				keys = keys[:n/c.takes*5]

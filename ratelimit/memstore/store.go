@@ -1,89 +1,83 @@
+// Package memstore keeps counters in the memory of this process.
 package memstore
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"hash/maphash"
 	"math/bits"
 	"time"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 // Options configure a [Store]. The zero value is usable.
 type Options struct {
-	// MaxSubjects is the largest number of counters that are remembered. A key has one
-	// for each rule that charged it, and one for each Block whose denials add up or
-	// that lasts. Zero means 100,000.
-	MaxSubjects int
-	// MaxBytes bounds what they take together, free places for the next ones included.
-	// At least 1 MiB. Zero means 128 MiB, enough for 100,000 default bucket rules.
+	// MaxKeys is the maximum number of counters. A key has one for each rule that has charged it, and one
+	// for each Block that counts denials or lasts. The zero value means 100,000.
+	MaxKeys int
+	// MaxBytes is the maximum memory for the counters, including free slots, at least 1 MiB. The zero value
+	// means 128 MiB, which is enough for 100,000 counters of the default bucket rule.
 	MaxBytes int64
-	// WhenFull is what becomes of new counters when there is no more room. Zero means
-	// EvictNearestFull.
+	// WhenFull decides about new counters when there is no room. The zero value means EvictNearestFull.
 	WhenFull WhenFull
-	// Clock returns the time. It may go back; counts are then kept longer. Nil means
-	// time.Now, read so that setting the machine's clock changes nothing.
+	// Clock returns the time. It may go back; then counts are kept longer. Nil means the monotonic time.
 	Clock func() time.Time
 }
 
-// WhenFull is what a [Store] does without room for a new counter.
+// WhenFull is the behavior of a full [Store] towards new counters.
 type WhenFull uint8
 
 const (
-	// EvictNearestFull forgets the counter that equals a fresh one soonest, the one
-	// nearest to full quota. In a small store that is exact, in one of more than 500
-	// subjects it is the best of 32 or more. A client that can make up keys makes
-	// the store forget others; its bounds should exceed the number of honest callers.
+	// EvictNearestFull forgets the counter whose full quota comes back first. A store with more than 500
+	// counters chooses the best of 32 or more. A client that can invent keys makes the store forget others,
+	// so the bounds should exceed the number of honest clients.
 	EvictNearestFull WhenFull = iota
-	// DenyNew denies takes that would make a new counter, or let a log grow; RetryAfter
-	// is then when one of 32 or more others will be forgotten. An Add is
-	// [ratelimit.ErrNoRoom]. A Block for which there is no room doesn't begin. A client that can
-	// make up keys shuts out newcomers, but does not escape its limit.
+	// DenyNew denies takes that would make a new counter or let a log grow. RetryAfter is the time until
+	// one of 32 or more other counters will be forgotten. An Add returns [ratelimit.ErrNoRoom], and a new
+	// Block does not begin. A client that can invent keys locks out new clients, but does not escape its
+	// limit.
 	DenyNew
 )
 
 const (
 	minBytes = 1 << 20
-	// A shard is worth having only if it is large: each evicts by itself.
-	subjectsPerShard = 256
-	maxShards        = 64
+	// Each shard evicts by itself, which is only exact enough if the shard is large.
+	keysPerShard = 256
+	maxShards    = 64
 )
 
-// Store is a [ratelimit.Store] in this process's memory. It is safe for concurrent use. It
-// has no goroutine and needs no closing.
+// Store is a [ratelimit.Store] in this process's memory. It is safe for concurrent use. It has no goroutine
+// and needs no closing.
 //
-// A counter takes 37 to 47 bytes, which is all for GCRA and FixedWindow, windows of a
-// Block included; a bucket takes 4 to 5 more, or 8 to 10 if there are more than 2^32
-// units, and an event of a log 8 to 15. Keys are not kept: a counter is known by 63 bits of
-// a hash with a secret of the store's. That two counters of a million are taken for one
-// has a chance of 5 in 10^8.
+// A counter takes 37 to 47 bytes, which includes all of a GCRA, a fixed window, or the denials of a Block. A
+// bucket takes 4 to 5 bytes more, or 8 to 10 if the counter has more than 2^32 units, and an event of a log 8
+// to 15. The store does not keep keys: it identifies a counter by 63 bits of a keyed hash. With a million
+// counters, the probability that any two are confused is about 5·10⁻⁸.
 //
-// The store is bounded. Counters that equal fresh ones make room first, then it does what
-// [WhenFull] says. An op costs a hash, a lock that few other keys share, and no
-// allocation, except that tables, and logs, grow.
+// A full store first forgets counters that equal unused ones, and then does what [WhenFull] says.
 type Store struct {
-	shards []shard // a power of two of them
+	shards []shard // their number is a power of two
 	seed   maphash.Seed
-	clock  func() time.Time // nil for the time since start
+	clock  func() time.Time // nil for time.Now
 	start  time.Time
 	begin  int64 // start in microseconds
 }
 
 var _ ratelimit.Store = (*Store)(nil)
 
-// New returns an empty store. An error names the field that is out of range.
+// New returns an empty store. It returns an [*option.Error] if an option is out of range.
 func New(o Options) (*Store, error) {
-	o = o.withDefaults()
-	if o.MaxSubjects < 1 {
-		return nil, fmt.Errorf("memstore: Options.MaxSubjects is %d, want at least 1", o.MaxSubjects)
-	}
-	if o.MaxBytes < minBytes {
-		return nil, fmt.Errorf("memstore: Options.MaxBytes is %d, want at least %d", o.MaxBytes, minBytes)
-	}
-	if o.WhenFull > DenyNew {
-		return nil, fmt.Errorf("memstore: Options.WhenFull is %d, want EvictNearestFull or DenyNew", o.WhenFull)
+	o.MaxKeys, o.MaxBytes = cmp.Or(o.MaxKeys, 100_000), cmp.Or(o.MaxBytes, 128<<20)
+	switch {
+	case o.MaxKeys < 1:
+		return nil, option.Errorf("memstore", "Options.MaxKeys", "is %d, want at least 1", o.MaxKeys)
+	case o.MaxBytes < minBytes:
+		return nil, option.Errorf("memstore", "Options.MaxBytes", "is %d, want at least %d", o.MaxBytes, minBytes)
+	case o.WhenFull > DenyNew:
+		return nil, option.Errorf("memstore", "Options.WhenFull", "is %d, want EvictNearestFull or DenyNew", o.WhenFull)
 	}
 	n := shardCount(o)
 	m := &Store{shards: make([]shard, n), seed: maphash.MakeSeed(), clock: o.Clock, start: time.Now()}
@@ -93,32 +87,22 @@ func New(o Options) (*Store, error) {
 	m.begin = m.start.UnixMicro()
 	for i := range m.shards {
 		s := &m.shards[i]
-		s.maxUsed, s.maxBytes, s.denies = o.MaxSubjects/n, o.MaxBytes/int64(n), o.WhenFull == DenyNew
+		s.maxUsed, s.maxBytes, s.denies = o.MaxKeys/n, o.MaxBytes/int64(n), o.WhenFull == DenyNew
 	}
 	return m, nil
 }
 
-func (o Options) withDefaults() Options {
-	if o.MaxSubjects == 0 {
-		o.MaxSubjects = 100_000
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 128 << 20
-	}
-	return o
-}
-
-// shardCount returns the largest power of two that leaves every shard a size.
+// shardCount returns the largest power of two that leaves each shard large enough.
 func shardCount(o Options) int {
-	n := min(int64(maxShards), int64(o.MaxSubjects/subjectsPerShard), o.MaxBytes/minBytes)
+	n := min(int64(maxShards), int64(o.MaxKeys/keysPerShard), o.MaxBytes/minBytes)
 	if n < 1 {
 		return 1
 	}
 	return 1 << (bits.Len64(uint64(n)) - 1)
 }
 
-// Do runs ops as [ratelimit.Store] says. Its errors are those of [storage.Validate],
-// [ratelimit.ErrOverflow], [ratelimit.ErrNoRoom] and the cause of ctx's end.
+// Do implements [ratelimit.Store]. It returns the errors of [storage.Validate], [ratelimit.ErrOverflow],
+// [ratelimit.ErrNoRoom], and the cause of the end of ctx.
 func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -128,14 +112,14 @@ func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	}
 	out := make([]ratelimit.Result, len(ops))
 	for i, group := range storage.Groups(ops) {
-		if err := m.doGroup(group, out[i:i+len(group)]); err != nil {
+		if err := m.runGroup(group, out[i:i+len(group)]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// DoOne is Do with a list of one, without an allocation on a known key.
+// DoOne is Do with a list of one. It allocates nothing on a known key, unless a log grows.
 func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
@@ -147,23 +131,20 @@ func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Resul
 			return res, nil
 		}
 	}
-	return m.doGroupOfOne(ctx, []ratelimit.Op{op})
-}
-
-func (m *Store) doGroupOfOne(ctx context.Context, ops []ratelimit.Op) (ratelimit.Result, error) {
-	if ctx.Err() != nil {
-		return ratelimit.Result{}, context.Cause(ctx)
+	ops, out := [1]ratelimit.Op{op}, [1]ratelimit.Result{}
+	if err = storage.Validate(ops[:]); err == nil {
+		err = m.runGroup(ops[:], out[:])
 	}
-	if err := storage.Validate(ops); err != nil {
-		return ratelimit.Result{}, err
-	}
-	var out [1]ratelimit.Result
-	err := m.doGroup(ops, out[:])
 	return out[0], err
 }
 
-// Len returns the number of counters, among them those that equal fresh ones but whose
-// room has not been needed.
+func (m *Store) runGroup(ops []ratelimit.Op, out []ratelimit.Result) error {
+	key := maphash.String(m.seed, ops[0].Key)
+	return m.shardFor(key).do(ops, out, key, m.now())
+}
+
+// Len returns the number of counters. It includes counters that equal unused ones and have not been forgotten
+// yet.
 func (m *Store) Len() int {
 	var n int
 	for i := range m.shards {
@@ -173,7 +154,7 @@ func (m *Store) Len() int {
 	return n
 }
 
-// Bytes returns what counts for MaxBytes.
+// Bytes returns the memory that counts towards MaxBytes.
 func (m *Store) Bytes() int64 {
 	var n int64
 	for i := range m.shards {
@@ -183,15 +164,10 @@ func (m *Store) Bytes() int64 {
 	return n
 }
 
-func (m *Store) doGroup(ops []ratelimit.Op, out []ratelimit.Result) error {
-	key := maphash.String(m.seed, ops[0].Key)
-	return m.shardFor(key).do(ops, out, key, m.now())
-}
-
 func (m *Store) shardFor(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
 
-// now returns the time in microseconds. Counted from the store's start it follows the
-// monotonic clock, if the clock has one.
+// now returns the time in microseconds. It adds the time since the store's start to the start, and so uses the
+// monotonic reading of the clock if there is one.
 func (m *Store) now() int64 {
 	if m.clock == nil {
 		return m.begin + time.Since(m.start).Microseconds()

@@ -36,8 +36,8 @@ func newHand() *hand { return &hand{time.Unix(1_800_000_000, 0)} }
 func (h *hand) clock() time.Time { return h.now }
 
 func TestNewRefuses(t *testing.T) {
-	_, err := New(Options{MaxSubjects: -1})
-	require.ErrorContains(t, err, "Options.MaxSubjects is -1")
+	_, err := New(Options{MaxKeys: -1})
+	require.ErrorContains(t, err, "Options.MaxKeys is -1")
 	_, err = New(Options{MaxBytes: 1000})
 	require.ErrorContains(t, err, "Options.MaxBytes is 1000")
 }
@@ -61,7 +61,7 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newStore(t, Options{MaxSubjects: 3, Clock: h.clock})
+			m := newStore(t, Options{MaxKeys: 3, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			add := func(key string, n int64) {
 				h.now = h.now.Add(time.Second)
@@ -96,7 +96,7 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 // TestMemoryEvictsNearlyTheNearest has a store so large that it looks at a sample.
 func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newStore(t, Options{MaxSubjects: 64 * subjectsPerShard * 8, Clock: h.clock})
+	m := newStore(t, Options{MaxKeys: 64 * keysPerShard * 8, Clock: h.clock})
 	l := newLimiter(t, m, ratelimit.GCRA(1000, time.Hour))
 	const heavy = 5000
 	for i := range heavy {
@@ -119,7 +119,7 @@ func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 }
 
 func TestMemoryEvictsWhileOthersTake(t *testing.T) {
-	m := newStore(t, Options{MaxSubjects: 600})
+	m := newStore(t, Options{MaxKeys: 600})
 	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5}))
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -138,7 +138,7 @@ func TestMemoryEvictsWhileOthersTake(t *testing.T) {
 
 func TestMemoryReusesTheExpiredFirst(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newStore(t, Options{MaxSubjects: 2, Clock: h.clock})
+	m := newStore(t, Options{MaxKeys: 2, Clock: h.clock})
 	long := newLimiter(t, m, ratelimit.FixedWindow(5, 10*time.Second).WithName("long"))
 	brief := newLimiter(t, m, ratelimit.FixedWindow(5, 4*time.Second))
 	for _, l := range []*ratelimit.Limiter{long, brief} {
@@ -157,7 +157,7 @@ func TestMemoryForgetsTheExpiredAsOthersCome(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newStore(t, Options{MaxSubjects: 500, Clock: h.clock})
+			m := newStore(t, Options{MaxKeys: 500, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			for i := range 300 {
 				_, err := l.Add(ctx, fmt.Sprint(i), 1)
@@ -179,7 +179,7 @@ func TestMemoryDeniesNewKeys(t *testing.T) {
 	for name, r := range everyRule(10) {
 		t.Run(name, func(t *testing.T) {
 			h, ctx := newHand(), t.Context()
-			m := newStore(t, Options{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+			m := newStore(t, Options{MaxKeys: 2, WhenFull: DenyNew, Clock: h.clock})
 			l := newLimiter(t, m, r)
 			for _, key := range []string{"a", "b"} {
 				_, err := l.Take(ctx, key, 1)
@@ -216,7 +216,7 @@ func TestMemoryDeniesNewKeys(t *testing.T) {
 // TestMemoryUndoesAGroupWithoutRoom checks that a group that fails leaves nothing.
 func TestMemoryUndoesAGroupWithoutRoom(t *testing.T) {
 	h, ctx := newHand(), t.Context()
-	m := newStore(t, Options{MaxSubjects: 2, WhenFull: DenyNew, Clock: h.clock})
+	m := newStore(t, Options{MaxKeys: 2, WhenFull: DenyNew, Clock: h.clock})
 	one := ratelimit.GCRA(5, time.Minute)
 	two := ratelimit.SlidingLog(5, time.Minute)
 	_, err := newLimiter(t, m, one).Add(ctx, "k", 1)
@@ -249,7 +249,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
 			t.Run(fmt.Sprint(name, full), func(t *testing.T) {
 				h, ctx := newHand(), t.Context()
-				m := newStore(t, Options{MaxSubjects: 1 << 20, MaxBytes: most, WhenFull: full, Clock: h.clock})
+				m := newStore(t, Options{MaxKeys: 1 << 20, MaxBytes: most, WhenFull: full, Clock: h.clock})
 				l := newLimiter(t, m, r)
 				for i := range takes {
 					h.now = h.now.Add(time.Microsecond)
@@ -261,7 +261,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				}
 				require.Greater(t, m.Bytes(), most*8/10)
 
-				m = newStore(t, Options{MaxSubjects: 1000, WhenFull: full})
+				m = newStore(t, Options{MaxKeys: 1000, WhenFull: full})
 				l = newLimiter(t, m, r)
 				for i := range 5000 {
 					_, err := l.Take(ctx, fmt.Sprint(i), 1)

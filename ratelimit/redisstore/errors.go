@@ -9,20 +9,19 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Each of these comes with [ratelimit.ErrStore].
+// The errors of a failed call wrap [ratelimit.ErrStore] and one of these.
 var (
-	// ErrKeyType means that a counter's name in Redis is taken by something else, which is
-	// left as it is.
+	// ErrKeyType means that a counter's key holds another value, which stays unchanged.
 	ErrKeyType = option.WithText("redisstore: the key holds something that is not this counter", ratelimit.ErrKeyType)
-	// ErrNotSent means that the call was not sent: no connection could be made, its handshake
-	// failed, or none was free in time. Nothing was charged.
+	// ErrNotSent means that the call was not sent, because no connection could be made or was free in time, or its
+	// handshake failed. Nothing was charged.
 	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply means that no reply came in time, that the connection broke, or that the reply
-	// is unreadable. Units may have been charged.
+	// ErrNoReply means that no reply came in time, the connection broke, or the reply is unreadable. Units may have been
+	// charged.
 	ErrNoReply = redispipe.ErrNoReply
 )
 
-// wrapError returns the error of an operation whose call has failed.
+// wrapError returns the error of an op whose call has failed.
 func (s *Store) wrapError(ctx context.Context, err error) error {
 	keyType := fmt.Errorf("%w: %w", ratelimit.ErrStore, ErrKeyType)
 	return redispipe.Failures{Store: ratelimit.ErrStore, KeyType: keyType, Prefix: s.prefix}.Wrap(ctx, err)
@@ -34,8 +33,4 @@ func keyTypeError(keys ...string) error {
 
 func unreadableError() error {
 	return fmt.Errorf("%w: %w", ratelimit.ErrStore, redispipe.ErrUnreadable)
-}
-
-func noScriptError(r ratelimit.Rule) error {
-	return fmt.Errorf("%w: redisstore has no script for %v", ratelimit.ErrOp, r)
 }

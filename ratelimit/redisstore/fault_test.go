@@ -142,26 +142,6 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLatencyBelowTimeout also has the callers share pending calls.
-func TestLatencyBelowTimeout(t *testing.T) {
-	t.Parallel()
-	client, proxy := faultproxy.NewClient(t, testhost.StartRedis(t))
-	l := newLimiter(t, newStore(t, client, patient), perMinute(1<<40))
-	proxy.Delay(20*time.Millisecond, 20*time.Millisecond)
-	var acked atomic.Int64
-	load := calling(t, 32, func() {
-		if _, err := l.Take(t.Context(), "k", 1); err != nil {
-			t.Error(err)
-		}
-		acked.Add(1)
-	})
-	require.Eventually(t, func() bool { return acked.Load() > 200 }, 10*time.Second, time.Millisecond)
-	load.end()
-	n, err := l.Count(t.Context(), "k", 0)
-	require.NoError(t, err)
-	require.Equal(t, acked.Load(), n)
-}
-
 // TestRedisCrash restarts a Redis with its data and without.
 func TestRedisCrash(t *testing.T) {
 	t.Parallel()

@@ -3,12 +3,10 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -184,29 +182,6 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestForeignKeyAmongManyCallers checks the same for concurrent callers, which share scripts by chance.
-func TestForeignKeyAmongManyCallers(t *testing.T) {
-	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		r = r.WithLimit(1 << 16)
-		require.NoError(t, c.HSet(t.Context(), keyOf(s, "bad", r), "f", "v").Err())
-		var wg sync.WaitGroup
-		for i := range 64 {
-			wg.Go(func() {
-				op := takeOf(r, fmt.Sprint("good", i%5), 1)
-				if i%3 == 0 {
-					op.Key = "bad"
-				}
-				for range 10 {
-					if _, err := s.DoOne(t.Context(), op); errors.Is(err, ErrKeyType) != (op.Key == "bad") || err != nil && op.Key != "bad" {
-						t.Errorf("%s: %v", op.Key, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-	})
 }
 
 // TestTruncatedRingIsNotCompleted removes the last bucket of a counter in use.

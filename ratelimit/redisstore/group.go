@@ -10,8 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// The statuses of a group or of one key's op, and the verdicts on the ops of a group, as the scripts
-// return them.
+// The scripts return the status of a group or of the op on one key, and the verdicts on the ops of a group.
 const (
 	statusForeign  = -1
 	statusOverflow = -2
@@ -36,21 +35,19 @@ func (r *request) keys() []string {
 	return r.call.Keys
 }
 
-// newRequest makes the request of a group. The results go to out.
-func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) (r request, err error) {
-	r = request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
+// newRequest makes the request of a group. Its results will be written to out.
+func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) request {
+	r := request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
 	script := ""
 	for i := range ops {
-		a := s.ruleArgsFor(&ops[i])
-		switch {
-		case a == nil:
-			return r, noScriptError(ops[i].Rule)
-		case script == "":
-			script = a.algorithm.name
-		case script != a.algorithm.name:
+		r.rules[i] = s.ruleArgsFor(&ops[i])
+		switch name := r.rules[i].algorithm.name; script {
+		case name:
+		case "":
+			script = name
+		default:
 			script = "mixed"
 		}
-		r.rules[i] = a
 	}
 	if len(ops) == 1 && sharesCall(&ops[0]) {
 		r.call = s.sharedCall(&ops[0], r.rules[0])
@@ -58,7 +55,7 @@ func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) (r reques
 		r.call = s.groupCall(ops, r.rules)
 		r.call.Script = s.scripts.group[script]
 	}
-	return r, nil
+	return r
 }
 
 // decode reads the reply to a request.
@@ -88,7 +85,7 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 		if a.block != "" {
 			block = keyNumber(s.counterKey(op.Key, a.block))
 		}
-		n, at, generation := op.N, storage.Micros(op.Prepaid), int64(0)
+		n, at, generation := op.N, layout.Micros(op.Prepaid), int64(0)
 		if op.Kind == ratelimit.Refund {
 			n, at, generation = a.receiptArgs(op)
 		}
@@ -98,18 +95,18 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 	return c
 }
 
-// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if no
-// charge of this counter can have made the receipt.
+// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if the receipt cannot be
+// that of a charge of this counter.
 func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	c := &op.Receipt
-	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > storage.MaxCount ||
-		c.Generation > storage.MaxCount && op.Rule.Layout().Algorithm != storage.GCRA {
+	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > layout.MaxCount ||
+		c.Generation > layout.MaxCount && a.Algorithm != storage.GCRA {
 		return 0, 0, 0
 	}
 	return c.N, c.At, c.Generation
 }
 
-// decodeGroup reads the integers of group.lua.
+// decodeGroup decodes the reply of group.lua.
 func (r *request) decodeGroup(reply []int64) error {
 	if len(reply) < 2 {
 		return unreadableError()
@@ -128,20 +125,19 @@ func (r *request) decodeGroup(reply []int64) error {
 			return unreadableError()
 		}
 		op := opReply{verdict: reply[0], hold: reply[1], counterReply: counterReply{ints: reply[2:width], now: now}}
-		r.out[i] = a.result(&r.ops[i], op, storage.Pending(r.ops[:i], r.ops[i].Rule.Layout().ID))
+		r.out[i] = a.result(&r.ops[i], op, storage.Pending(r.ops[:i], a.ID))
 		reply = reply[width:]
 	}
 	return nil
 }
 
-// opReply is the part of a group's reply that belongs to one op.
+// opReply is the part of a group's reply for one op.
 type opReply struct {
 	verdict, hold int64
 	counterReply
 }
 
-// result returns the result of an op. Earlier takes of its group charge pending units to the same
-// counter.
+// result returns the result of an op. The takes before it in its group charge pending units to the same counter.
 func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
 	switch {
 	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset:

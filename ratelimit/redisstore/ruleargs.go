@@ -9,27 +9,26 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ruleArgs holds the script arguments of a rule, with the interval of its counts and adds, and how to
-// decode the scripts' replies.
+// ruleArgs holds the script arguments of a rule and an interval.
 type ruleArgs struct {
+	*storage.Layout
 	algorithm *algorithm
 	counter   string // see counterName
-	block     string // the name of what its block remembers, "" without one
+	block     string // the name of the key with the block's denials, "" without a block
 	hash      uint64 // identifies the rule's counters
-	now       int64  // of a test's clock, 0 for the server's
-	args      []any  // the rule, in the form that its algorithm's script reads
-	blockArgs []any  // its block, in the form that group.lua reads
-
-	limit, burst, per int64
+	now       int64  // the time of a test's clock, 0 for the server's clock
+	args      []any  // the rule as its algorithm's script reads it
+	blockArgs []any  // the block as group.lua reads it
 
 	batches [ratelimit.Count + 1]redispipe.Batch // by the kind of the op
 }
 
-// ruleCache holds the arguments of the rules in use, which are few. When it has maxRules of them, for
-// instance because each call makes up a limit, it is emptied.
+// ruleCache holds the arguments of the rules in use, which are usually few. It is emptied when it has maxRules, for
+// instance because each call has its own limit.
 type ruleCache struct {
 	mu   sync.RWMutex
 	args map[ruleKey]*ruleArgs
@@ -43,7 +42,7 @@ type ruleKey struct {
 
 const maxRules = 1000
 
-// ruleArgsFor returns the cached arguments of an op's rule, or nil if no script supports it.
+// ruleArgsFor returns the arguments of an op's rule from the cache.
 func (s *Store) ruleArgsFor(op *ratelimit.Op) *ruleArgs {
 	key, c := ruleKey{rule: op.Rule, interval: op.Interval}, &s.rules
 	if s.clock != nil {
@@ -69,11 +68,7 @@ func (s *Store) ruleArgsFor(op *ratelimit.Op) *ruleArgs {
 
 func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	l := key.rule.Layout()
-	a := &ruleArgs{algorithm: algorithmOf(l), now: key.now, limit: l.Limit, burst: l.Burst, per: l.Per}
-	if a.algorithm == nil {
-		return nil
-	}
-	a.counter = counterName(key.rule)
+	a := &ruleArgs{Layout: l, algorithm: algorithmOf(l), now: key.now, counter: counterName(key.rule)}
 	if l.BlockAfter > 0 {
 		a.block = fmt.Sprintf("%s:block:%d/%v", a.counter, l.BlockAfter, key.rule.Block().For)
 	}
@@ -85,7 +80,7 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	return a
 }
 
-// algorithmOf returns the algorithm of a rule, nil if the store has none.
+// algorithmOf returns the algorithm of a rule.
 func algorithmOf(l *storage.Layout) *algorithm {
 	if l.Stream {
 		return algorithms["stream"]
@@ -93,7 +88,7 @@ func algorithmOf(l *storage.Layout) *algorithm {
 	return algorithms[l.Algorithm.String()]
 }
 
-// ruleNumbers returns the numbers of a rule, as its algorithm's script reads them.
+// ruleNumbers returns the numbers of a rule as its algorithm's script reads them.
 func ruleNumbers(l *storage.Layout) []any {
 	switch l.Algorithm {
 	case storage.Buckets:
@@ -105,9 +100,9 @@ func ruleNumbers(l *storage.Layout) []any {
 	return []any{l.Limit, l.Per}
 }
 
-// makeBatches makes the batches in which ops with this rule share script calls. Equal ops on one key are
-// one entry, except charges of a log, where each is an event, and adds with a limit: the report after
-// several adds does not say when the next unit passed after the first.
+// makeBatches makes the batches in which ops with this rule share script calls. Equal ops on one key are one entry of a
+// call, with two exceptions: each charge of a log is an event, and the report after several adds with a limit does not
+// contain the time of the next unit after the first add.
 func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	args := append([]any{key.now}, a.args...)
 	l := key.rule.Layout()
@@ -119,7 +114,7 @@ func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	batch(ratelimit.Take, args, 1+a.algorithm.width, !isLog)
 	batch(ratelimit.Peek, args, 1+a.algorithm.width, true)
 	batch(ratelimit.Count, counting, 1, true)
-	batch(ratelimit.Add, counting, 2+a.algorithm.width, !isLog && a.limit == 0)
+	batch(ratelimit.Add, counting, 2+a.algorithm.width, !isLog && a.Limit == 0)
 }
 
 // fnv1a extends a 64-bit FNV-1a hash, which is the same in every process.
@@ -131,9 +126,9 @@ func fnv1a(hash uint64, s string) uint64 {
 	return hash
 }
 
-// intervalArg returns the interval of an op, in buckets before the newest or in microseconds.
+// intervalArg returns the interval of an op in buckets before the newest, or in microseconds.
 func intervalArg(l *storage.Layout, d time.Duration) int64 {
-	interval := storage.Micros(d)
+	interval := layout.Micros(d)
 	if d == 0 {
 		interval = l.Per
 	}
@@ -145,11 +140,11 @@ func intervalArg(l *storage.Layout, d time.Duration) int64 {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// braces keeps a subject's own braces from ending the hash tag: one that begins with
-// "}" would make it empty, and so put the subject's counters into different slots.
+// braces escapes a subject's braces, which would end the hash tag. An empty hash tag would put the subject's counters into
+// different slots.
 var braces = strings.NewReplacer("%", "%25", "}", "%7D")
 
-// counterKey returns the name of a counter on a subject.
+// counterKey returns the key of a subject's counter.
 func (s *Store) counterKey(subject string, counter string) string {
 	if strings.ContainsAny(subject, "%}") {
 		subject = braces.Replace(subject)
@@ -157,16 +152,15 @@ func (s *Store) counterKey(subject string, counter string) string {
 	return s.prefix + "{" + subject + "}:" + counter
 }
 
-// counterName returns the name of the rule's counter among those of a subject. Two
-// rules have the same one if, and only if, they share a counter: limits, the expiry and
-// the block are not in it.
+// counterName returns the last part of the keys of a rule's counters. Two rules have the same name if and only if they share
+// their counters: the name does not contain the limit, the expiry and the block.
 func counterName(r ratelimit.Rule) string {
 	l := r.Layout()
 	name := algorithmOf(l).name + ":"
 	if l.Named {
 		name += l.Name + ":" + r.Per().String()
 	} else {
-		name += l.Name // made of the Per
+		name += l.Name // derived from the Per
 	}
 	if derived := l.Span == l.Per && l.Buckets == 20; l.Interval > 0 && !derived {
 		name += "/" + r.Interval().String()

@@ -41,7 +41,7 @@ var (
 	groupLua string
 )
 
-// algorithm is how the counters of a rule are kept.
+// algorithm is a way of storing the counters of a rule.
 type algorithm struct {
 	name   string
 	source string
@@ -57,9 +57,8 @@ var algorithms = map[string]*algorithm{
 	"gcra":    {"gcra", pairLua + gcraLua, 2, gcraQuota},
 }
 
-// scripts are the store's scripts. Each has only the algorithms that it needs: for one op on many keys
-// there is a script for each kind and algorithm. The group scripts have one algorithm, or all of them
-// if their name is "mixed".
+// scripts holds the store's scripts. Each contains only the algorithms that it needs: there is a script for each kind and
+// algorithm that runs one op on many keys. A group script has one algorithm, or all of them if its name is "mixed".
 type scripts struct {
 	ops   map[ratelimit.Kind]map[string]*redispipe.Script
 	group map[string]*redispipe.Script
@@ -67,7 +66,7 @@ type scripts struct {
 
 var theScripts = newScripts("")
 
-// newScripts returns scripts with a first part of their own.
+// newScripts returns scripts that begin with first.
 func newScripts(first string) scripts {
 	first += preludeLua
 	s := scripts{map[ratelimit.Kind]map[string]*redispipe.Script{}, map[string]*redispipe.Script{}}
@@ -92,7 +91,7 @@ func newScripts(first string) scripts {
 	return s
 }
 
-// table returns Lua code that sets the algorithm's element of the table algorithms.
+// table returns Lua code that adds the algorithm to the table algorithms.
 func (a *algorithm) table() string {
 	return "do\n" + a.source + "algorithms." + a.name + ` = {
   rule_size = rule_size, rule = rule, read = read, room = room, fits = fits, charge = charge, refund = refund, report = report,

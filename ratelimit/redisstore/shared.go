@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// sharesCall reports whether an op that is a group by itself shares a script call with equal ops on other
-// keys. An op on one key does, but not a take of units in advance. A block is a second key.
+// sharesCall reports whether an op that is a group by itself can share a script call with ops on other keys. A prepaid take
+// cannot, nor an op with a block, which needs a second key.
 func sharesCall(op *ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Add, ratelimit.Count:
@@ -24,9 +24,6 @@ func sharesCall(op *ratelimit.Op) bool {
 // runShared runs an op for which sharesCall is true.
 func (s *Store) runShared(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
 	a := s.ruleArgsFor(op)
-	if a == nil {
-		return ratelimit.Result{}, noScriptError(op.Rule)
-	}
 	reply, err := s.pipe.Run(ctx, s.timeout, s.sharedCall(op, a))
 	if err != nil {
 		return ratelimit.Result{}, s.wrapError(ctx, err)
@@ -34,7 +31,7 @@ func (s *Store) runShared(ctx context.Context, op *ratelimit.Op) (ratelimit.Resu
 	return s.sharedResult(op, a, reply)
 }
 
-// sharedCall makes the call of an op, in the form that each.lua reads.
+// sharedCall makes the call of an op as each.lua reads it.
 func (s *Store) sharedCall(op *ratelimit.Op, a *ruleArgs) redispipe.Call {
 	n := op.N
 	if op.Kind == ratelimit.Count {
@@ -54,7 +51,7 @@ func (s *Store) sharedResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Repl
 	}
 	switch op.Kind {
 	case ratelimit.Count:
-		return ratelimit.Result{Allowed: true, Limit: a.limit, Count: first}, nil
+		return ratelimit.Result{Allowed: true, Limit: a.Limit, Count: first}, nil
 	case ratelimit.Add:
 		return a.addResult(op, counter, first, int64(reply.Index))
 	case ratelimit.Take:
@@ -69,7 +66,7 @@ func (s *Store) sharedResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Repl
 	return res, nil
 }
 
-// addResult returns the result of the add with an index among equal adds, of which some were charged.
+// addResult returns the result of one of several equal adds. The first ones were charged.
 func (a *ruleArgs) addResult(op *ratelimit.Op, counter counterReply, charged, index int64) (res ratelimit.Result, err error) {
 	count := counter.ints[0]
 	counter.ints = counter.ints[1:]
@@ -87,29 +84,27 @@ func (a *ruleArgs) addResult(op *ratelimit.Op, counter counterReply, charged, in
 	return res, nil
 }
 
-// counterReply is what a script returns about a counter after an op.
+// counterReply is a script's report about a counter after an op.
 type counterReply struct {
-	ints []int64 // the algorithm's state, see its Lua file
-	now  int64   // the time, in microseconds
-	// later is the number of units that equal takes of the same call charged after the op.
-	later int64
-	// charged reports whether the op charged units.
-	charged bool
+	ints    []int64 // the algorithm's report, see its Lua file
+	now     int64   // the time in microseconds
+	later   int64   // units that equal ops of the same call charged after the op
+	charged bool    // the op charged units
 }
 
-// quota is the rest of a counter's quota after an op: the units that pass now, the microseconds
-// until n units pass, and the microseconds until the quota is full.
+// quota is the rest of a counter's quota after an op: the units that pass now, and the microseconds until n units pass and
+// until the quota is full.
 type quota struct {
 	remaining, retry, reset int64
 	at, generation          int64 // of the receipt
 }
 
-// quotaFunc computes the rest of the quota of a rule's counter, and when n units pass.
+// quotaFunc computes the rest of a quota from a report.
 type quotaFunc func(a *ruleArgs, c counterReply, n int64) quota
 
 func windowQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
 	used, ends := c.ints[0]-c.later, c.ints[1]
-	q.remaining, q.at = max(0, a.limit-used), ends
+	q.remaining, q.at = max(0, a.Limit-used), ends
 	if n > q.remaining {
 		q.retry = ends - c.now
 	}
@@ -120,20 +115,20 @@ func windowQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
 }
 
 func gcraQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
-	r := gcra.Rule{Limit: a.limit, Burst: a.burst, Per: a.per}
-	level, at := c.ints[0]-c.later*a.per, c.ints[1]
+	r := gcra.Rule{Limit: a.Limit, Burst: a.Burst, Per: a.Per}
+	level, at := c.ints[0]-c.later*a.Per, c.ints[1]
 	q.remaining, q.retry, q.reset = r.Check(r.Level(at, level, c.now), max(0, at-c.now), n)
 	q.at, q.generation = at, level
 	return q
 }
 
-// quotaFromTimes serves the algorithms whose scripts find the times.
+// quotaFromTimes is the quotaFunc of the algorithms whose reports contain the times.
 func quotaFromTimes(a *ruleArgs, c counterReply, n int64) (q quota) {
 	next, retry, reset := c.ints[1], c.ints[2], c.ints[3]
 	if c.charged {
 		retry = next
 	}
-	q.remaining, q.at = max(0, a.limit-c.ints[0]+c.later), c.ints[4]
+	q.remaining, q.at = max(0, a.Limit-c.ints[0]+c.later), c.ints[4]
 	if n > q.remaining {
 		q.retry = retry - c.now
 	}
@@ -156,7 +151,7 @@ func (a *ruleArgs) chargedResult(c counterReply, key string, n int64) ratelimit.
 	return res
 }
 
-// peekResult returns the result that a take of n units would have.
+// peekResult returns the result of a peek of n units.
 func (a *ruleArgs) peekResult(c counterReply, n int64) ratelimit.Result {
 	q := a.algorithm.quota(a, c, n)
 	res := a.quotaResult(q)
@@ -165,10 +160,10 @@ func (a *ruleArgs) peekResult(c counterReply, n int64) ratelimit.Result {
 }
 
 func (a *ruleArgs) quotaResult(q quota) ratelimit.Result {
-	if a.limit == 0 {
+	if a.Limit == 0 {
 		return ratelimit.Result{}
 	}
 	return ratelimit.Result{
-		Limit: a.limit, Remaining: q.remaining, RetryAfter: layout.Duration(q.retry), ResetAfter: layout.Duration(q.reset),
+		Limit: a.Limit, Remaining: q.remaining, RetryAfter: layout.Duration(q.retry), ResetAfter: layout.Duration(q.reset),
 	}
 }

@@ -13,32 +13,6 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-func TestDecisionIsOneCall(t *testing.T) {
-	server := testhost.StartRedis(t)
-	s := newStore(t, server.Client(nil), patient)
-	r := ratelimit.Buckets(perMinute(5))
-	charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
-	calls, _ := server.Calls("evalsha")
-	one := func(name string, ops ...ratelimit.Op) {
-		t.Helper()
-		do(t, s, ops...)
-		now, _ := server.Calls("evalsha")
-		require.Equal(t, calls+1, now, name)
-		calls = now
-	}
-	for name, op := range everyKind(r, charged) {
-		one(name, op)
-	}
-	one("reset", ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
-	long := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 50})
-	one("two rules",
-		ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},
-		ratelimit.Op{Rule: long, Key: "k", N: 1, Kind: ratelimit.Take},
-	)
-	evals, _ := server.Calls("eval")
-	require.Equal(t, 5, evals, "only before Redis knew the scripts")
-}
-
 // TestStoresShareCounters has two clients with a store each, as two processes have.
 func TestStoresShareCounters(t *testing.T) {
 	server := testhost.StartRedis(t)
@@ -99,22 +73,6 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		got := do(t, stores[0], ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count
 		require.Equal(t, passed[i].Load(), got, "a denied group charges nothing")
 	}
-}
-
-// TestReceiptsOfEarlierGeneration checks that a receipt of one generation is worthless in the
-// next one, whichever store began it.
-func TestReceiptsOfEarlierGeneration(t *testing.T) {
-	server := testhost.StartRedis(t)
-	a := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
-	b := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(3))
-	old, err := a.Take(t.Context(), "k", 2)
-	require.NoError(t, err)
-	require.NoError(t, b.Reset(t.Context(), "k"))
-	_, err = b.Take(t.Context(), "k", 2)
-	require.NoError(t, err)
-	back, err := a.Refund(t.Context(), "k", old)
-	require.NoError(t, err)
-	require.False(t, back)
 }
 
 func TestMadeUpReceipts(t *testing.T) {

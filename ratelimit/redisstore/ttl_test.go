@@ -69,25 +69,6 @@ func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit
 	}
 }
 
-func TestReadsKeepNothingAlive(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
-	r := ratelimit.Buckets(perMinute(5))
-	ops := everyKind(r, ratelimit.Receipt{})
-	for _, name := range []string{"peek", "count", "refund"} {
-		do(t, s, ops[name])
-	}
-	do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset})
-	require.Zero(t, c.DBSize(t.Context()).Val(), "of an unknown key")
-
-	do(t, s, ops["take"])
-	c.PExpire(t.Context(), keyOf(s, "k", r), 30*time.Second)
-	for _, name := range []string{"peek", "count", "refund", "denied"} {
-		do(t, s, ops[name])
-		require.LessOrEqual(t, c.PTTL(t.Context(), keyOf(s, "k", r)).Val(), 30*time.Second, name)
-	}
-}
-
 // TestForgottenCounterBeginsAnew also checks that an earlier receipt is worthless.
 func TestForgottenCounterBeginsAnew(t *testing.T) {
 	server := testhost.StartMiniredis(t)

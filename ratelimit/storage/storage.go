@@ -1,15 +1,13 @@
 // Package storage helps to write a [ratelimit.Store] or a layer around one.
 //
-// A store calls [Validate] before it changes anything, splits the ops into [Groups], and reads
-// a rule's numbers from the [Layout] that [ratelimit.Rule.Layout] returns. Package storetest
-// tests stores.
+// A store calls [Validate] before it changes anything, splits the ops into [Groups], and reads the numbers of a
+// rule from its [Layout], which [ratelimit.Rule.Layout] returns. Package storetest tests stores.
 package storage
 
 import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -17,18 +15,18 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Layout holds a rule's numbers as a store computes with them:
+// Layout holds the numbers of a rule:
 //
-//	Algorithm        how the rule counts
+//	Algorithm        the way of counting
 //	Stream           whether Redis keeps a log as a stream
-//	Window, Buckets  buckets before the newest that the limit is over, and that can be counted
+//	Window, Buckets  the number of buckets before the newest that the limit covers, and that can be counted
 //	Limit            0 if the rule only counts
 //	Burst            the largest n that can pass
 //	Per, Interval, Span, Expiry
-//	BlockAfter       denials that lead to a block, 0 without a block
-//	BlockFor         length of the block
-//	Name, Named      the rule's name; if Named, it distinguishes the counter, too
-//	ID               a hash of what distinguishes the rule's counter from a key's other counters
+//	BlockAfter       the number of denials that start a block, 0 without a block
+//	BlockFor         the length of the block
+//	Name, Named      the rule's name; if Named, it also distinguishes the counter
+//	ID               a hash that distinguishes the rule's counter from other counters of a key
 //	OwnBurst, Err    for package ratelimit only
 //
 // Durations are in microseconds. A field that the algorithm does not use is 0.
@@ -45,7 +43,7 @@ const (
 	GCRA    = layout.GCRA
 )
 
-// Groups splits ops into its atomic groups, each with the index of its first op.
+// Groups returns the atomic groups of ops, each with the index of its first op.
 func Groups(ops []ratelimit.Op) iter.Seq2[int, []ratelimit.Op] {
 	return func(yield func(int, []ratelimit.Op) bool) {
 		for from := 0; from < len(ops); {
@@ -69,8 +67,8 @@ func groupEnd(ops []ratelimit.Op, from int) int {
 	return to
 }
 
-// Pending returns how many units takes, which are the first ones of a group, charge to the
-// counter with that [Layout] ID. A later take must pass together with these units.
+// Pending returns the number of units that takes charge to the counter with a [Layout] ID. A later take of
+// the same group must pass together with these units.
 func Pending(takes []ratelimit.Op, id uint64) int64 {
 	var n int64
 	for i := range takes {
@@ -81,26 +79,25 @@ func Pending(takes []ratelimit.Op, id uint64) int64 {
 	return n
 }
 
-// MaxCount is the largest count and limit. A float64, and so Lua, holds all whole numbers up to it exactly.
+// MaxCount is the largest count and the largest limit.
 const MaxCount = layout.MaxCount
 
-// Validate returns what is wrong with ops apart from any store's state: [ratelimit.ErrOp],
-// [ratelimit.ErrTooLarge], [ratelimit.ErrInterval], [ratelimit.ErrNoCount],
-// [ratelimit.ErrNoLimit] or [ratelimit.ErrOverflow].
+// Validate returns an error if ops are invalid in any state of a store: [ratelimit.ErrOp],
+// [ratelimit.ErrTooLarge], [ratelimit.ErrInterval], [ratelimit.ErrNoCount], [ratelimit.ErrNoLimit] or
+// [ratelimit.ErrOverflow].
 func Validate(ops []ratelimit.Op) error {
-	for from := 0; from < len(ops); {
-		to := groupEnd(ops, from)
+	for from, to := 0, 0; from < len(ops); from = to {
+		to = groupEnd(ops, from)
 		for i := from; i < to; i++ {
 			if err := validate(&ops[i], ops[from:i]); err != nil {
 				return err
 			}
 		}
-		from = to
 	}
 	return nil
 }
 
-// validate checks op, which comes after before in its group.
+// validate checks op. The ops in before precede it in its group.
 func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case op.Rule.Layout().Algorithm == 0:
@@ -128,8 +125,7 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	return nil
 }
 
-// validateN compares n with the limit before the largest count: more than the limit is the
-// caller's mistake even if it is also too much to count.
+// validateN compares n with the limit first: a take of more is [ratelimit.ErrTooLarge], even if n cannot be counted.
 func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	l := op.Rule.Layout()
 	n, most := op.N, int64(MaxCount)
@@ -181,11 +177,8 @@ func validatePrepaid(op *ratelimit.Op, before []ratelimit.Op) error {
 		return fmt.Errorf("%w: Prepaid is %v, want 0 to %v", ratelimit.ErrOp, op.Prepaid, longest)
 	}
 	l := op.Rule.Layout()
-	if l.Algorithm == GCRA && Micros(op.Prepaid) > (l.Burst-op.N)*l.Per/l.Limit {
+	if l.Algorithm == GCRA && layout.Micros(op.Prepaid) > (l.Burst-op.N)*l.Per/l.Limit {
 		return fmt.Errorf("%w: n is %d, burst is %d less the units of %v", ratelimit.ErrTooLarge, op.N, l.Burst, op.Prepaid)
 	}
 	return nil
 }
-
-// Micros returns d, which is not negative, in microseconds, rounded up.
-func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

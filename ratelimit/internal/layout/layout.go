@@ -9,12 +9,17 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// MaxCount is the largest count and limit. A float64, and so Lua, holds all whole numbers up to it exactly.
+// MaxCount is the largest count and the largest limit. A float64, and so a number in Lua, holds every
+// integer up to it.
 const MaxCount = 1 << 53
 
-// Duration returns n microseconds as a duration from 0 to [option.MaxDuration]: a clock that goes back makes long waits.
-func Duration(n int64) time.Duration {
-	return time.Duration(min(max(0, n), option.MaxDuration.Microseconds())) * time.Microsecond
+// Micros returns a duration, which is not negative, in microseconds, rounded up.
+func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
+// Duration returns a number of microseconds as a duration from 0 to [option.MaxDuration]. Waits may be
+// longer or negative if a clock goes back.
+func Duration(micros int64) time.Duration {
+	return time.Duration(min(max(0, micros), option.MaxDuration.Microseconds())) * time.Microsecond
 }
 
 // Algorithm is a way of counting. The zero Algorithm marks an invalid rule.

@@ -62,7 +62,7 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	var err error
 	if c.Redis == "" {
 		size := int64(c.Memory.MaxBytes)
-		s.base, err = memstore.New(memstore.Options{MaxBytes: size, MaxSubjects: int(size / minCounterBytes), Clock: p.clock})
+		s.base, err = memstore.New(memstore.Options{MaxBytes: size, MaxKeys: int(size / minCounterBytes), Clock: p.clock})
 		return s, err
 	}
 	o, err := redis.ParseURL(c.Redis)

@@ -1,2 +1,0 @@
-// Package memstore keeps counters in the memory of this process.
-package memstore
