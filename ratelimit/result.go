@@ -66,12 +66,12 @@ const (
 	FromShadow                  // the rule is only tried out, and denies nothing
 	FromDenyCache               // the store denied before
 	FromFailover                // the store failed, and this is what stands in for it
-	FromLease                   // units that were taken in advance
+	FromPrepaid                 // units that were taken in advance
 )
 
 var sourceNames = [...]string{
 	FromStore: "store", FromAllowList: "allow list", FromDenyList: "deny list", FromShadow: "shadow",
-	FromDenyCache: "deny cache", FromFailover: "failover", FromLease: "lease",
+	FromDenyCache: "deny cache", FromFailover: "failover", FromPrepaid: "prepaid",
 }
 
 // String returns the source's name in lower case.

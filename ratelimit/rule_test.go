@@ -106,7 +106,7 @@ func TestRuleAccessors(t *testing.T) {
 	require.Zero(t, throttle.Interval())
 	require.Empty(t, ratelimit.Rule{}.Algorithm())
 	require.Equal(t, "Algorithm(5)", (storage.GCRA + 1).String())
-	require.Equal(t, []string{"store", "lease", "Source(7)"}, []string{ratelimit.FromStore.String(), ratelimit.FromLease.String(), ratelimit.Source(7).String()})
+	require.Equal(t, []string{"store", "prepaid", "Source(7)"}, []string{ratelimit.FromStore.String(), ratelimit.FromPrepaid.String(), ratelimit.Source(7).String()})
 }
 
 func TestTiersShareACounter(t *testing.T) {

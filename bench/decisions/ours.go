@@ -27,12 +27,12 @@ func unbatchedStore(client *redis.Client) (ratelimit.Store, func() error, error)
 	return s, nil, err
 }
 
-func leaseStore(client *redis.Client) (ratelimit.Store, func() error, error) {
+func prepaidStore(client *redis.Client) (ratelimit.Store, func() error, error) {
 	inner, _, err := defaultStore(client)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := layer.New(inner, layer.Options{Lease: &layer.LeaseOptions{}})
+	l, err := layer.New(inner, layer.Options{Prepaid: &layer.PrepaidOptions{}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ var both = []string{"many", "hot"}
 
 var groups = []group{
 	{"plain", both, slices.Concat([]contender{ourContender("store", windowRule, defaultStore), ourContender("store, GCRA", gcraRule, defaultStore), ourContender("one call each", windowRule, unbatchedStore)}, peers, floors)},
-	{"lease", both[1:], slices.Concat([]contender{ourContender("lease", windowRule, leaseStore), ourContender("store", windowRule, defaultStore)}, peers)},
+	{"lease", both[1:], slices.Concat([]contender{ourContender("lease", windowRule, prepaidStore), ourContender("store", windowRule, defaultStore)}, peers)},
 }
 
 // alone is one caller's latency.

@@ -24,8 +24,8 @@ func stacks() map[string]layer.Options {
 		"deny cache":       {DenyCache: &layer.DenyCacheOptions{}},
 		"failover, closed": {Failover: failover(layer.Closed)},
 		"failover, open":   {Failover: failover(layer.Open), Shadow: &layer.ShadowOptions{Match: func(ratelimit.Op) bool { return false }}},
-		"lease":            {Lease: &layer.LeaseOptions{Timeout: timeout}},
-		"all, and Local":   {DenyCache: &layer.DenyCacheOptions{}, Failover: failover(layer.Local), Lease: &layer.LeaseOptions{Timeout: timeout}, Lists: &layer.ListsOptions{}},
+		"prepaid":          {Prepaid: &layer.PrepaidOptions{Timeout: timeout}},
+		"all, and Local":   {DenyCache: &layer.DenyCacheOptions{}, Failover: failover(layer.Local), Prepaid: &layer.PrepaidOptions{Timeout: timeout}, Lists: &layer.ListsOptions{}},
 	}
 }
 
@@ -49,7 +49,7 @@ func layered(t *testing.T, o layer.Options, args []string, ahead time.Duration) 
 		return stack
 	})
 	t.Cleanup(func() { _ = stack.Close() })
-	h.breaks = o.Failover != nil || o.Lease != nil
+	h.breaks = o.Failover != nil || o.Prepaid != nil
 	fresh := h.subjects
 	h.subjects = func() []*subject {
 		all := fresh()

@@ -24,7 +24,7 @@ func TestProcesses(t *testing.T) {
 	rule := ratelimit.GCRA(300, time.Second).WithBurst(200)
 	for name, o := range map[string]layer.Options{
 		"no layers": {},
-		"leases":    {Lease: &layer.LeaseOptions{Share: 20, Timeout: timeout}, DenyCache: &layer.DenyCacheOptions{}},
+		"prepaid":   {Prepaid: &layer.PrepaidOptions{Share: 20, Timeout: timeout}, DenyCache: &layer.DenyCacheOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +47,7 @@ func TestProcesses(t *testing.T) {
 				if take.Failed {
 					failed++
 				}
-				takes[i].Failed = take.Failed || !take.Allowed // leased units deny others
+				takes[i].Failed = take.Failed || !take.Allowed // prepaid units deny others
 			}
 			t.Logf("%d takes, %d failed", len(takes), failed)
 			tally("three processes, one of them killed", row{times: 1, takes: len(takes), other: true})

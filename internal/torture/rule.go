@@ -55,9 +55,9 @@ func GCRA(limit int64, per time.Duration, burst int64) Rule {
 	return Rule{Most: most, Denies: most}
 }
 
-// Leased is the rule of a limiter whose callers lease units for at most a lifetime: up to held admitted
+// Prepaid is the rule of a limiter whose callers take units for at most a lifetime in advance: up to held admitted
 // units may be unspent, and the others count for up to a lifetime longer. It admits no more than r.
-func Leased(r Rule, lifetime time.Duration, held int64) Rule {
+func Prepaid(r Rule, lifetime time.Duration, held int64) Rule {
 	denies := r.Denies
 	r.Denies = func(w time.Duration) int64 {
 		most := denies(max(0, w-lifetime))

@@ -149,7 +149,7 @@ func killing(t *testing.T, server *testhost.Redis, stop <-chan struct{}) {
 func TestNoGoroutineIsLeft(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		server := testhost.StartRedis(t, testhost.Durable...)
-		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, Keys: 1000})
+		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, MaxKeys: 1000})
 		l := limiter(t, s, windowOf(1, time.Minute))
 		round := func() {
 			var wg sync.WaitGroup

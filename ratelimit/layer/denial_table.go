@@ -12,23 +12,22 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// denial is the store's latest denial of a key by a rule. It does not change once it is in a table.
+// denial is the store's latest denial of a key by a rule. It is immutable once it is in a table. Times are by the layer's
+// clock.
 type denial struct {
-	key  string
-	rule ratelimit.Rule
-	// n is the smallest number of units that is denied until then; deniesNone if only the
-	// following fields are known.
-	n       int64
-	until   time.Duration // by the layer's clock
-	blocked bool          // the rule's Block denies everything
+	key     string
+	rule    ratelimit.Rule
+	n       int64 // takes of n units or more are denied, deniesNone if takes are not denied
+	until   time.Duration
+	blocked bool // the rule's Block denies all takes
 
-	remaining int64         // as reported
-	reset     time.Duration // when the full quota is back, by the layer's clock
+	remaining int64         // as the store reported
+	reset     time.Duration // when the full quota is back
 }
 
 const deniesNone = math.MaxInt64
 
-// result returns the result of a take of n, which d denies, or another denial in its group.
+// result returns the result of a take of n units that d or another denial in its group denies.
 func (d *denial) result(n int64, now time.Duration) ratelimit.Result {
 	res := ratelimit.Result{
 		Source: ratelimit.FromDenyCache, Limit: d.rule.Limit(), Violated: n >= d.n,
@@ -46,25 +45,23 @@ func (d *denial) result(n int64, now time.Duration) ratelimit.Result {
 
 func (d *denial) isAbout(key string, r ratelimit.Rule) bool { return d.rule == r && d.key == key }
 
-// ways is how many denials one set holds.
+// ways is the number of denials in a set.
 const ways = 8
 
-// denialTable is a bounded table of denials. All denials of a key are in one set. In a full
-// set, the denial that ends first makes room. Ended ones are only overwritten, so there are
-// no timers and no sweeps. Readers take no lock.
+// denialTable is a bounded table of denials. All denials of a key are in one set. A full set replaces the denial that
+// ends first. Denials that have ended stay until they are replaced, so there is no timer. Readers take no lock.
 type denialTable struct {
 	seed maphash.Seed
-	sets []denialSet // a power of two of them
+	sets []denialSet // their number is a power of two
 }
 
 // denialSet fills two cache lines.
 type denialSet struct {
-	tags    [ways]atomic.Uint32 // a hash of each key, to skip most comparisons
+	tags    [ways]atomic.Uint32 // a hash of each key, which avoids most comparisons
 	entries [ways]atomic.Pointer[denial]
-	// version changes when denials may have become wrong: the store's answers to earlier
-	// calls are then not added.
+	// version changes when denials may have become wrong. Then the results of earlier calls are not added.
 	version atomic.Uint64
-	mu      sync.Mutex // held while the above changes
+	mu      sync.Mutex // held while the fields above change
 	_       [16]byte
 }
 
@@ -74,13 +71,13 @@ func newDenialTable(n int) *denialTable {
 	return &denialTable{seed: maphash.MakeSeed(), sets: make([]denialSet, sets)}
 }
 
-// setFor returns the set of a key, and its tag there.
+// setFor returns the set and the tag of a key.
 func (t *denialTable) setFor(key string) (*denialSet, uint32) {
 	hash := maphash.String(t.seed, key)
 	return &t.sets[hash&uint64(len(t.sets)-1)], uint32(hash >> 32)
 }
 
-// find returns the denial about a key and a rule, nil if there is none that lasts beyond now.
+// find returns the denial of a key by a rule, or nil if there is none or it has ended.
 func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Duration) *denial {
 	for i := range s.tags {
 		if s.tags[i].Load() != tag {
@@ -93,8 +90,8 @@ func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Dura
 	return nil
 }
 
-// add adds d if the set still has that version. It replaces a denial about the same key and rule,
-// unless that one denies more, or as much for longer.
+// add adds d if the set still has the version. It replaces an earlier denial of the key by the rule, unless that one
+// denies more, or the same for longer.
 func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +104,7 @@ func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration
 	s.putLocked(tag, d, now)
 }
 
-// replace puts d in place of what is known of the same key and rule. If d has ended, it only
-// removes what is known of the counter.
+// replace replaces the denial of the key by the rule with d. If d has ended, it removes the denials of the counter.
 func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +115,8 @@ func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
 	s.removeLocked(d.key, d.rule)
 }
 
-// putLocked puts d in place of a denial about the same key and rule, or else in the place that is
-// free or ends first. The caller holds s.mu.
+// putLocked replaces the denial of the key by the rule with d. If there is none, d takes a free place or replaces the
+// denial that ends first. The caller holds s.mu.
 func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	place, first := 0, time.Duration(math.MaxInt64)
 	for i := range s.entries {
@@ -138,17 +134,16 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 		}
 	}
 	if old := s.entries[place].Load(); old != nil && old.key == d.key {
-		d.key = old.key // already a copy
+		d.key = old.key // a copy
 	} else {
-		d.key = strings.Clone(d.key) // the caller's may be part of a large string
+		d.key = strings.Clone(d.key) // the key may be part of a large string
 	}
 	s.tags[place].Store(tag)
 	s.entries[place].Store(d)
 }
 
-// forget removes the denials about a key's counter of r, including those of blocks, and changes
-// the version. It returns the version that a query with a version has afterwards: the new one
-// if nothing else has changed it.
+// forget removes the denials of a key's counter of r, including those of blocks, and changes the version. It returns the
+// new version if the old one was version, and otherwise version.
 func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +154,7 @@ func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 
 	return version
 }
 
-// removeLocked removes the denials about a key's counter of r, including those of blocks. The
-// caller holds s.mu.
+// removeLocked removes the denials of a key's counter of r. The caller holds s.mu.
 func (s *denialSet) removeLocked(key string, r ratelimit.Rule) {
 	for i := range s.entries {
 		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(r) {

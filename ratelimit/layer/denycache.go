@@ -11,32 +11,27 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// DenyCacheOptions configure the layer that remembers the store's denials, and repeats them for
-// as long as the store would: a denied client costs a look-up in memory instead of a call. The
-// zero value is usable.
+// DenyCacheOptions configure the layer that remembers the store's denials and repeats them while the store would. A
+// denied client then costs a look-up in memory instead of a call. The zero value is usable.
 //
-// A denial of n units denies takes of n or more units with the same rule, until the time of the
-// call plus RetryAfter. A take that leaves nothing is a denial of one unit. For a rule with a
-// Block, the store sees every denial until the block begins, and then none until it ends. A
-// group of takes, such as a policy's, is denied if one of them is and something is known of all
-// others. No other op is answered here.
+// A denial of n units denies takes of n or more units by the same rule, until the time of the call plus RetryAfter. A take
+// that leaves no units counts as a denial of one unit. If a rule has a Block, the store sees every denial until the block
+// begins, and then none until it ends. A group of takes, such as a policy's, is denied if one of them is and the cache
+// knows all others. All other ops go to the store.
 //
-// So without [DenyCacheOptions.Block], a take passes if and only if it would without the cache.
-// Exceptions, which only deny longer and only until the reported RetryAfter: a Reset, a Refund
-// or a charge at a higher limit of a GCRA, made by another process, or by a failed call that
-// took effect; and a store that evicts, or has room again, earlier than reported.
+// Without [DenyCacheOptions.Block], a take passes if and only if it would pass without the cache, with exceptions that deny
+// longer, until the reported RetryAfter at most: another process, or a failed call that took effect, may reset or refund,
+// or charge a GCRA with a higher limit; and a store may evict counters, or have room again, earlier than it reported.
 //
-// Results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time; a take
-// of more units than were denied may have to wait longer. Remaining and ResetAfter are as
-// reported. In a denied group, Violated marks the takes that are known to be denied.
+// The results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time; a take of more units than
+// the denied one may have to wait longer. Remaining and ResetAfter are as reported. In a denied group, Violated marks the
+// takes that the cache knows to be denied.
 type DenyCacheOptions struct {
-	// Keys is how many counters of keys are remembered, rounded up to a power of two of at
-	// least 8. A place takes 16 bytes, and 200 and the key's length while it is used. The
-	// denial that ends first makes room for a new one. Zero means 65,536.
-	Keys int
-	// Block is the minimum time for which a take is denied in this process after the store
-	// has denied it, even if the store would allow it again. Zero means as long as the store
-	// would deny it.
+	// MaxKeys is the maximum number of denials, one for each key and rule, rounded up to a power of two of at least 8. A
+	// place takes 16 bytes, and 200 and the key's length while it is used. The zero value means 65,536.
+	MaxKeys int
+	// Block is the minimum time for which this process denies a take after a denial by the store, even if the store would
+	// allow it again.
 	Block time.Duration
 }
 
@@ -45,32 +40,24 @@ type denyCache struct {
 	inner ratelimit.Store
 	table *denialTable
 	block time.Duration
-	clock func() time.Time // nil for the real one
-	start time.Time
+	now   func() time.Duration // the time since the layer was made, on a monotonic clock
 }
 
 // newDenyCache returns a cache around inner. It returns an error if an option is out of range.
 func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error) {
-	o.Keys = cmp.Or(o.Keys, 1<<16)
+	o.MaxKeys = cmp.Or(o.MaxKeys, 1<<16)
 	if err := cmp.Or(
-		option.Count("layer", "DenyCacheOptions.Keys", o.Keys, 1),
+		option.Count("layer", "DenyCacheOptions.MaxKeys", o.MaxKeys, 1),
 		option.Duration("layer", "DenyCacheOptions.Block", o.Block, 0),
 	); err != nil {
 		return nil, err
 	}
-	return &denyCache{inner: inner, table: newDenialTable(o.Keys), block: o.Block, start: time.Now()}, nil
+	start := time.Now()
+	now := func() time.Duration { return time.Since(start) }
+	return &denyCache{inner: inner, table: newDenialTable(o.MaxKeys), block: o.Block, now: now}, nil
 }
 
-// now returns the time since the layer was made, on a monotonic clock.
-func (c *denyCache) now() time.Duration {
-	if c.clock == nil {
-		return time.Since(c.start)
-	}
-	return c.clock().Sub(c.start)
-}
-
-// DoOne implements [ratelimit.Store]. A denial from the cache costs a hash, a look-up and no
-// allocation.
+// DoOne allocates nothing if the cache has the denial.
 func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
@@ -93,8 +80,7 @@ func (c *denyCache) callOne(ctx context.Context, op ratelimit.Op, set *denialSet
 	return results[0], err
 }
 
-// Do implements [ratelimit.Store]. Groups that the cache doesn't deny are one call of the store.
-// Its errors are those of [storage.Validate], the cause of ctx's end, and the store's.
+// Do runs all groups that the cache does not deny in one call of the store.
 func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
@@ -104,7 +90,7 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 		set, tag := c.table.setFor(group[0].Key)
 		queries = append(queries, query{denyCache: c, from: from, ops: group, results: rest.out[from : from+len(group)], set: set, tag: tag})
 	}
-	if len(queries) == 1 || !slices.ContainsFunc(ops, mayInvalidate) { // one group may allow what another is denied
+	if len(queries) == 1 || !slices.ContainsFunc(ops, mayInvalidate) { // otherwise one group may lift the denial of another
 		now := c.now()
 		queries = slices.DeleteFunc(queries, func(q query) bool { return q.set.answer(q.tag, q.ops, q.results, now) })
 	}

@@ -63,14 +63,15 @@ func memoryOf(tb require.TestingT, clock *forward) *memstore.Store {
 func cacheAround(tb require.TestingT, inner ratelimit.Store, clock *forward, o DenyCacheOptions) *denyCache {
 	c, err := newDenyCache(inner, o)
 	require.NoError(tb, err)
-	c.clock, c.start, clock.cache = clock.Now, clock.Now(), c
+	start := clock.Now()
+	c.now, clock.cache = func() time.Duration { return clock.Now().Sub(start) }, c
 	return c
 }
 
 func TestDenyCacheConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		clock := newForwardClock()
-		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{Keys: 64}), clock
+		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{MaxKeys: 64}), clock
 	}, storetest.Everything)
 }
 
@@ -80,7 +81,7 @@ func TestDenyCacheMatchesModel(t *testing.T) {
 		clock := newForwardClock()
 		s := &storetest.Sequence{
 			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
-			Store: cacheAround(rt, memoryOf(rt, clock), clock, DenyCacheOptions{Keys: 8}),
+			Store: cacheAround(rt, memoryOf(rt, clock), clock, DenyCacheOptions{MaxKeys: 8}),
 			Draw:  func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
 		}
 		s.Run(rapid.IntRange(1, 150).Draw(rt, "groups"))

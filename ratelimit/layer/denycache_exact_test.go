@@ -166,7 +166,7 @@ func TestDenyCacheIsExact(t *testing.T) {
 			ops, called := 0, 0
 			rapid.Check(t, func(rt *rapid.T) {
 				w := newStorePair(rt, i, func(inner ratelimit.Store, clock *forward) ratelimit.Store {
-					return cacheAround(rt, inner, clock, DenyCacheOptions{Keys: 16})
+					return cacheAround(rt, inner, clock, DenyCacheOptions{MaxKeys: 16})
 				})
 				if err := w.run(); err != nil {
 					for _, line := range w.log {

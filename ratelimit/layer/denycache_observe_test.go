@@ -112,7 +112,7 @@ func TestFailedResetForgetsDenials(t *testing.T) {
 }
 
 func TestOnlyResultsOfTheStoreAreRemembered(t *testing.T) {
-	for s := ratelimit.FromAllowList; s <= ratelimit.FromLease; s++ {
+	for s := ratelimit.FromAllowList; s <= ratelimit.FromPrepaid; s++ {
 		calls := 0
 		inner := fixedStore(func() ratelimit.Result {
 			calls++

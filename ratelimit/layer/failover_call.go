@@ -5,27 +5,32 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 var (
-	errTimeout   = errors.New("layer: the store did not answer in time")
-	errAbandoned = errors.New("layer: too many calls of the store are in flight")
-	errGoexit    = errors.New("layer: the store ended its goroutine")
-	errPanicked  = errors.New("layer: the store panicked")
+	errTimeout    = errors.New("layer: the store did not answer in time")
+	errAbandoned  = errors.New("layer: too many calls of the store are in flight")
+	errGoexit     = errors.New("layer: the store ended its goroutine")
+	errPanicked   = errors.New("layer: the store panicked")
+	errCallerLeft = errors.New("layer: the caller has left") // an outcome that the breaker ignores
 )
 
-// reply is how a call of the store ended.
+// reply is the outcome of a call of the store.
 type reply struct {
 	results []ratelimit.Result
 	err     error
 	panic   any // with errPanicked
 }
 
-// call calls the store, unless the breaker is open, and waits until the deadline.
+// call calls the store, unless the breaker is open, and waits for the reply or the deadline.
 func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	if f.abandoned.Load() >= int64(f.o.MaxAbandoned) {
+	if f.abandoned.Load() >= maxAbandoned {
 		return nil, errAbandoned
 	}
 	report, err := f.breaker.Allow()
@@ -39,7 +44,11 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	select {
 	case r = <-replies:
 	case <-limited.Done():
-		f.abandon(replies)
+		f.abandoned.Add(1)
+		go func() {
+			<-replies
+			f.abandoned.Add(-1)
+		}()
 	}
 	outcome := f.breakerOutcome(ctx, r.err)
 	report(outcome)
@@ -55,32 +64,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	return nil, r.err
 }
 
-// abandon leaves a call in flight.
-func (f *failover) abandon(replies <-chan reply) {
-	f.abandoned.Add(1)
-	go func() {
-		<-replies
-		f.abandoned.Add(-1)
-	}()
-}
-
-// breakerOutcome returns what a call means for the breaker.
-func (f *failover) breakerOutcome(ctx context.Context, err error) error {
-	switch {
-	case err == nil, ratelimit.IsOpError(err), errors.Is(err, ratelimit.ErrKeyType): // the store works
-		f.lastSuccess.Store(int64(f.now()))
-		return nil
-	case err == errPanicked: // even if the caller has left
-	case ctx.Err() != nil:
-		return errCallerLeft
-	}
-	f.failed.Add(1)
-	cause := err // so that only a failure is allocated
-	f.outage.cause.Store(&cause)
-	return err
-}
-
-// callStore calls the store, and sends the reply even after a panic or [runtime.Goexit].
+// callStore calls the store. It sends the reply even after a panic or [runtime.Goexit].
 func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies chan<- reply) {
 	r := reply{err: errGoexit}
 	defer func() {
@@ -97,4 +81,81 @@ func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies ch
 	}
 	r.results = make([]ratelimit.Result, 1)
 	r.results[0], r.err = f.inner.DoOne(ctx, ops[0])
+}
+
+// breakerOutcome returns the outcome of a call for the breaker. An error about ops shows that the store works.
+func (f *failover) breakerOutcome(ctx context.Context, err error) error {
+	switch {
+	case err == nil, ratelimit.IsOpError(err), errors.Is(err, ratelimit.ErrKeyType):
+		f.lastSuccess.Store(int64(f.now()))
+		return nil
+	case err == errPanicked: // even if the caller has left
+	case ctx.Err() != nil:
+		return errCallerLeft
+	}
+	f.failed.Add(1)
+	cause := err // only a failure allocates it
+	f.outage.cause.Store(&cause)
+	return err
+}
+
+func (f *failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
+	// The breaker ignores calls that began more than an interval ago. So the interval must be longer than a Timeout.
+	interval := max(time.Second, 2*f.o.Timeout)
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests: 1, Interval: interval, BucketPeriod: interval / 10, Timeout: f.o.Retry,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			f.outage.trip = c
+			return f.shouldTrip(c)
+		},
+		OnStateChange: f.changeState,
+		IsExcluded:    func(err error) bool { return err == errCallerLeft },
+	})
+}
+
+// shouldTrip reports whether the breaker opens after a failure. If only a part of the store hangs, such as one node of a
+// Cluster, most callers soon wait for that part and fail in sequence. But then other calls succeed in between.
+func (f *failover) shouldTrip(c gobreaker.Counts) bool {
+	calls := c.TotalSuccesses + c.TotalFailures
+	if calls >= minCalls && float64(c.TotalFailures) >= f.o.Ratio*float64(calls) {
+		return true
+	}
+	sinceSuccess := f.now() - time.Duration(f.lastSuccess.Load())
+	return c.ConsecutiveFailures >= maxConsecutive && sinceSuccess >= f.o.Timeout
+}
+
+// outage is the breaker's state for Stats and the log.
+type outage struct {
+	down  atomic.Bool
+	count atomic.Int64
+	cause atomic.Pointer[error] // the latest failure
+
+	// Guarded by the breaker's lock.
+	trip   gobreaker.Counts // when the breaker opened
+	since  time.Time
+	before int64 // answered at that time
+}
+
+// changeState records that the breaker has opened or closed. Half open counts as open. The breaker is locked meanwhile,
+// so another goroutine writes to the log.
+func (f *failover) changeState(_ string, from, to gobreaker.State) {
+	o, level, message := &f.outage, slog.LevelError, "rate limit store is down: circuit breaker opened"
+	var attrs []slog.Attr
+	switch {
+	case from == gobreaker.StateClosed:
+		o.down.Store(true)
+		o.count.Add(1)
+		o.since, o.before = time.Now(), f.answered.Load()
+		attrs = []slog.Attr{
+			slog.Int("calls", int(o.trip.TotalSuccesses+o.trip.TotalFailures)), slog.Int("failed", int(o.trip.TotalFailures)),
+			slog.Int("consecutive_failures", int(o.trip.ConsecutiveFailures)), slog.String("error", (*o.cause.Load()).Error()),
+		}
+	case to == gobreaker.StateClosed:
+		o.down.Store(false)
+		level, message = slog.LevelInfo, "rate limit store is back: circuit breaker closed"
+		attrs = []slog.Attr{slog.Duration("after", time.Since(o.since)), slog.Int64("answered", f.answered.Load()-o.before)}
+	default:
+		return
+	}
+	go f.o.Logger.LogAttrs(context.Background(), level, message, attrs...)
 }

@@ -49,21 +49,3 @@ func TestAddCountNeedsTheStore(t *testing.T) {
 		})
 	}
 }
-
-func TestFailoverOptions(t *testing.T) {
-	m, _ := newMemory(t)
-	for field, o := range map[string]FailoverOptions{
-		"Timeout":             {Timeout: -1},
-		"Retry":               {Retry: -time.Second},
-		"Replicas":            {Replicas: -1},
-		"Keys":                {Keys: -1},
-		"Calls":               {Calls: -1},
-		"ConsecutiveFailures": {ConsecutiveFailures: -1},
-		"MaxAbandoned":        {MaxAbandoned: -1},
-		"Mode":                {Mode: Local + 1},
-		"Ratio":               {Ratio: 1.1},
-	} {
-		_, err := newFailover(m, o)
-		require.ErrorContains(t, err, "FailoverOptions."+field)
-	}
-}

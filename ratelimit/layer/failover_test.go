@@ -273,7 +273,7 @@ func TestRetryingCallerLeaves(t *testing.T) {
 
 // TestNoFailures has denials, invalid ops, and callers that leave.
 func TestNoFailures(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01}, func(t *testing.T, f *failoverTest) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		one := gcra(1)
 		for range 20 {
 			f.take(one, "k", 1)
@@ -300,14 +300,14 @@ func TestNoFailures(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, FailoverStats{}, f.Stats())
 		f.take(one, "k", 1)
-		require.True(t, f.Stats().Down, "this is one")
+		require.EqualValues(t, 1, f.Stats().Failed, "this is one")
 	})
 }
 
 // A key that holds something else shows that the store answers, so the breaker stays closed for all
 // other keys.
 func TestForeignKeyIsNoFailureOfTheStore(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 1, Ratio: 0.01, ConsecutiveFailures: 1}, func(t *testing.T, f *failoverTest) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(func(context.Context) error {
 			return fmt.Errorf("%w: %w", ratelimit.ErrStore, ratelimit.ErrKeyType)
 		})
@@ -323,9 +323,9 @@ func TestForeignKeyIsNoFailureOfTheStore(t *testing.T) {
 }
 
 func TestPanicOfTheStoreReachesTheCaller(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, Calls: 2}, func(t *testing.T, f *failoverTest) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(func(context.Context) error { panic("oh") })
-		for range 2 {
+		for range minCalls {
 			require.PanicsWithValue(t, "oh", func() { f.take(gcra(1), "k", 1) })
 		}
 		require.True(t, f.Stats().Down, "it is a failure")
@@ -378,17 +378,17 @@ func TestCallerReusesTheOpsOfAnAbandonedCall(t *testing.T) {
 
 // TestMaxAbandoned has a store that never answers.
 func TestMaxAbandoned(t *testing.T) {
-	withFailover(t, FailoverOptions{Mode: Open, MaxAbandoned: 3}, func(t *testing.T, f *failoverTest) {
+	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})
 		f.store.setFailure(func(context.Context) error { <-end; return nil })
-		for range 20 {
+		for range maxAbandoned + 20 {
 			<-time.After(300 * time.Millisecond)
 			_, took, err := f.take(gcra(1), "k", 1)
 			require.NoError(t, err)
 			require.LessOrEqual(t, took, 50*time.Millisecond)
 		}
-		require.EqualValues(t, 3, f.Stats().Abandoned)
-		require.Equal(t, 3, f.store.takeCalls())
+		require.EqualValues(t, maxAbandoned, f.Stats().Abandoned)
+		require.Equal(t, maxAbandoned, f.store.takeCalls())
 		close(end)
 		synctest.Wait()
 		require.Zero(t, f.Stats().Abandoned)

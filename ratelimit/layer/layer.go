@@ -1,11 +1,11 @@
-// Package layer wraps a [ratelimit.Store] in layers. [New] returns a [Store] with those that
-// [Options] name, from the outermost to the innermost:
+// Package layer wraps a [ratelimit.Store] in layers. [New] returns a [Store] with the layers that [Options] name, from the
+// outermost to the innermost:
 //
 //	Lists      keys that are always allowed, and keys that are always denied
 //	Shadow     rules that are evaluated and counted, but not enforced
 //	DenyCache  repeats the store's denials without a call of the store
 //	Failover   a deadline, a circuit breaker, and answers without the store
-//	Lease      takes units in advance, and spends them without the store
+//	Prepaid    takes units in advance, and spends them without the store
 package layer
 
 import (
@@ -16,41 +16,40 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Options select the layers around a store, from the outermost to the innermost, and configure
-// them. A nil field leaves its layer out.
+// Options select and configure the layers around a store. A nil field omits its layer.
 type Options struct {
 	Lists     *ListsOptions
 	Shadow    *ShadowOptions
 	DenyCache *DenyCacheOptions
 	Failover  *FailoverOptions
-	Lease     *LeaseOptions
+	Prepaid   *PrepaidOptions
 }
 
 // Store is a [ratelimit.Store] with layers around it. It is safe for concurrent use.
 type Store struct {
 	outermost ratelimit.Store
 
-	// Nil if they were left out.
+	// Each is nil if it was omitted.
 	lists    *listLayer
 	shadow   *shadowLayer
 	failover *failover
-	lease    *leaseLayer
+	prepaid  *prepaidLayer
 }
 
 // ErrNoLists means that [Store.SetLists] was called without Options.Lists.
 var ErrNoLists = errors.New("layer: the store has no lists")
 
-// New returns inner with layers around it. The caller closes inner, after the Store. New
-// returns an error that names the field if an option is invalid.
+// New returns inner with layers around it. The caller closes inner, after the Store. New returns an [*option.Error] if an
+// option is invalid.
 func New(inner ratelimit.Store, o Options) (*Store, error) {
 	if option.IsNil(inner) {
 		return nil, errors.New("layer: New: store is nil")
 	}
 	s := &Store{outermost: inner}
-	// From the innermost: leased units can be spent while the store is down; so can denials be
-	// repeated, which must not include those of shadow rules; a listed key needs none of these.
+	// The innermost layer is added first. The order matters: the cache must not know the denials of shadow rules, and
+	// repeats denials while the store is down.
 	var err error
-	s.lease, err = addLayer(s, o.Lease, newLease, err)
+	s.prepaid, err = addLayer(s, o.Prepaid, newPrepaid, err)
 	s.failover, err = addLayer(s, o.Failover, newFailover, err)
 	_, err = addLayer(s, o.DenyCache, newDenyCache, err)
 	s.shadow, err = addLayer(s, o.Shadow, newShadow, err)
@@ -61,7 +60,7 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	return s, nil
 }
 
-// addLayer adds a layer to s if there are options for it and no error yet.
+// addLayer adds a layer to s if it has options and err is nil.
 func addLayer[L ratelimit.Store, O any](s *Store, o *O, layer func(ratelimit.Store, O) (L, error), err error) (l L, _ error) {
 	if o == nil || err != nil {
 		return l, err
@@ -82,8 +81,8 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	return s.outermost.DoOne(ctx, op)
 }
 
-// SetLists replaces both lists for all later ops, in time proportional to their length. It
-// returns an error, and changes nothing, if an entry is invalid or Options.Lists was nil.
+// SetLists replaces both lists for all later ops. It returns an error, and changes nothing, if an entry is invalid or
+// Options.Lists was nil.
 func (s *Store) SetLists(allow, deny List) error {
 	if s.lists == nil {
 		return ErrNoLists
@@ -91,13 +90,13 @@ func (s *Store) SetLists(allow, deny List) error {
 	return s.lists.Set(allow, deny)
 }
 
-// Stats count what the layers have seen since the store was made.
+// Stats count the ops and calls of the layers since the store was made.
 type Stats struct {
 	Shadow   ShadowStats
 	Failover FailoverStats
 }
 
-// Stats returns the numbers. Those of a layer that was left out are zero.
+// Stats returns the current numbers. They are zero for a layer that was omitted.
 func (s *Store) Stats() (stats Stats) {
 	if s.shadow != nil {
 		stats.Shadow = s.shadow.Stats()
@@ -108,13 +107,12 @@ func (s *Store) Stats() (stats Stats) {
 	return stats
 }
 
-// Close gives leased units back to the inner store; without Lease it does nothing. It waits for
-// calls in flight, but at most twice LeaseOptions.Timeout. It returns an error if some units
-// could not be given back: these stay charged. A closed Store takes no more leases, and still
-// runs ops. Later calls of Close do nothing.
+// Close gives prepaid units back to the inner store; without Prepaid it does nothing. It waits for calls in flight, but
+// at most twice PrepaidOptions.Timeout. It returns an error if units could not be given back: they stay charged. A
+// closed Store runs ops, but takes no more units in advance. Later calls of Close do nothing.
 func (s *Store) Close() error {
-	if s.lease == nil {
+	if s.prepaid == nil {
 		return nil
 	}
-	return s.lease.Close()
+	return s.prepaid.Close()
 }

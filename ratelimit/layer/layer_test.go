@@ -11,15 +11,15 @@ import (
 func TestNewStacksTheLayers(t *testing.T) {
 	memory, _ := newMemory(t)
 	s, err := New(memory, Options{
-		Lists: &ListsOptions{}, Shadow: &ShadowOptions{}, DenyCache: &DenyCacheOptions{}, Failover: &FailoverOptions{}, Lease: &LeaseOptions{},
+		Lists: &ListsOptions{}, Shadow: &ShadowOptions{}, DenyCache: &DenyCacheOptions{}, Failover: &FailoverOptions{}, Prepaid: &PrepaidOptions{},
 	})
 	require.NoError(t, err)
 	lists := s.outermost.(*listLayer)
 	shadow := lists.inner.(*shadowLayer)
 	cache := shadow.inner.(*denyCache)
 	failover := cache.inner.(*failover)
-	lease := failover.inner.(*leaseLayer)
-	require.Equal(t, ratelimit.Store(memory), lease.inner)
+	allotment := failover.inner.(*prepaidLayer)
+	require.Equal(t, ratelimit.Store(memory), allotment.inner)
 
 	res, err := s.DoOne(t.Context(), take(gcra(5), "k", 1))
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestNewErrors(t *testing.T) {
 	_, err = New((*Store)(nil), Options{})
 	require.ErrorContains(t, err, "store is nil")
 	memory, _ := newMemory(t)
-	_, err = New(memory, Options{Lists: &ListsOptions{RetryAfter: -1}, Lease: &LeaseOptions{}}) // whose goroutine ends
+	_, err = New(memory, Options{Lists: &ListsOptions{RetryAfter: -1}, Prepaid: &PrepaidOptions{}}) // whose goroutine ends
 	require.ErrorContains(t, err, "ListsOptions.RetryAfter")
 	_, err = New(memory, Options{Failover: &FailoverOptions{Timeout: -1}})
 	require.ErrorContains(t, err, "FailoverOptions.Timeout")

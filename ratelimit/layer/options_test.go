@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -16,53 +17,32 @@ import (
 // Durations and counts have one upper bound each, beyond which sums could overflow.
 func TestOptionsAreBounded(t *testing.T) {
 	store, _ := newMemory(t)
-	for field, wrong := range map[string]func(time.Duration, int) error{
-		"DenyCacheOptions.Block": func(d time.Duration, _ int) error {
-			_, err := newDenyCache(store, DenyCacheOptions{Block: d})
-			return err
-		},
-		"LeaseOptions.Timeout":    func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Timeout: d}) },
-		"ListsOptions.RetryAfter": func(d time.Duration, _ int) error { _, err := newLists(store, ListsOptions{RetryAfter: d}); return err },
-		"FailoverOptions.Timeout": func(d time.Duration, _ int) error {
-			_, err := newFailover(store, FailoverOptions{Timeout: d})
-			return err
-		},
-		"FailoverOptions.Retry": func(d time.Duration, _ int) error {
-			_, err := newFailover(store, FailoverOptions{Retry: d})
-			return err
-		},
-		"LeaseOptions.Lifetime": func(d time.Duration, _ int) error { return lease(store, LeaseOptions{Lifetime: d}) },
-		"DenyCacheOptions.Keys": func(_ time.Duration, n int) error {
-			_, err := newDenyCache(store, DenyCacheOptions{Keys: n})
-			return err
-		},
-		"LeaseOptions.MaxKeys": func(_ time.Duration, n int) error { return lease(store, LeaseOptions{MaxKeys: n}) },
-		"FailoverOptions.Keys": func(_ time.Duration, n int) error { _, err := newFailover(store, FailoverOptions{Keys: n}); return err },
-		"FailoverOptions.Calls": func(_ time.Duration, n int) error {
-			_, err := newFailover(store, FailoverOptions{Calls: n})
-			return err
-		},
-		"FailoverOptions.Replicas": func(_ time.Duration, n int) error {
-			_, err := newFailover(store, FailoverOptions{Replicas: n})
-			return err
-		},
-		"FailoverOptions.MaxAbando": func(_ time.Duration, n int) error {
-			_, err := newFailover(store, FailoverOptions{MaxAbandoned: n})
-			return err
-		},
-	} {
-		for _, v := range []int64{-1, math.MaxInt64, math.MinInt64, int64(ratelimit.MaxDuration) + 1} {
-			require.ErrorContains(t, wrong(time.Duration(v), int(v)), "layer: "+field)
+	for _, v := range []int64{-1, math.MaxInt64, math.MinInt64, int64(ratelimit.MaxDuration) + 1} {
+		d, n := time.Duration(v), int(v)
+		for field, o := range map[string]Options{
+			"DenyCacheOptions.Block":   {DenyCache: &DenyCacheOptions{Block: d}},
+			"DenyCacheOptions.MaxKeys": {DenyCache: &DenyCacheOptions{MaxKeys: n}},
+			"FailoverOptions.MaxKeys":  {Failover: &FailoverOptions{MaxKeys: n}},
+			"FailoverOptions.Mode":     {Failover: &FailoverOptions{Mode: Local + 1}},
+			"FailoverOptions.Ratio":    {Failover: &FailoverOptions{Ratio: 1.1}},
+			"FailoverOptions.Replicas": {Failover: &FailoverOptions{Replicas: n}},
+			"FailoverOptions.Retry":    {Failover: &FailoverOptions{Retry: d}},
+			"FailoverOptions.Timeout":  {Failover: &FailoverOptions{Timeout: d}},
+			"ListsOptions.RetryAfter":  {Lists: &ListsOptions{RetryAfter: d}},
+			"PrepaidOptions.Lifetime":  {Prepaid: &PrepaidOptions{Lifetime: d}},
+			"PrepaidOptions.MaxKeys":   {Prepaid: &PrepaidOptions{MaxKeys: n}},
+			"PrepaidOptions.Share":     {Prepaid: &PrepaidOptions{Share: min(v, -1)}},
+			"PrepaidOptions.Timeout":   {Prepaid: &PrepaidOptions{Timeout: d}},
+		} {
+			_, err := New(store, o)
+			var wrong *option.Error
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, "layer", wrong.Package)
+			require.Equal(t, field, wrong.Field)
 		}
 	}
-}
-
-func lease(store ratelimit.Store, o LeaseOptions) error {
-	l, err := newLease(store, o)
-	if err == nil {
-		err = l.Close()
-	}
-	return err
+	_, err := New(store, Options{Prepaid: &PrepaidOptions{Lifetime: time.Microsecond}})
+	require.ErrorContains(t, err, "layer: PrepaidOptions.Lifetime is 1µs, want 1ms to 1h0m0s")
 }
 
 // The longest durations work as shorter ones do.
@@ -71,9 +51,9 @@ func TestLongestOptions(t *testing.T) {
 		store, err := memstore.New(memstore.Options{MaxKeys: math.MaxInt, MaxBytes: math.MaxInt64})
 		require.NoError(t, err)
 		s := &storespy.Spy{Store: store}
-		lease, err := newLease(s, LeaseOptions{Timeout: ratelimit.MaxDuration, Max: math.MaxInt64, Share: math.MaxInt64})
+		prepaid, err := newPrepaid(s, PrepaidOptions{Timeout: ratelimit.MaxDuration, Share: math.MaxInt64})
 		require.NoError(t, err)
-		cache, err := newDenyCache(lease, DenyCacheOptions{Block: ratelimit.MaxDuration})
+		cache, err := newDenyCache(prepaid, DenyCacheOptions{Block: ratelimit.MaxDuration})
 		require.NoError(t, err)
 		for i := range 3 {
 			res, err := cache.DoOne(t.Context(), take(windowOf(1), "k", 1))
@@ -85,7 +65,7 @@ func TestLongestOptions(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		require.NoError(t, lease.Close())
+		require.NoError(t, prepaid.Close())
 		require.Zero(t, time.Since(began))
 	})
 }

@@ -9,28 +9,23 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ShadowOptions configure the layer of shadow rules: they count as if they were enforced, and
-// deny nothing. So a limit's effect shows before it is enforced. The zero value makes every
-// rule a shadow rule.
+// ShadowOptions configure the layer of shadow rules. They count as if they were enforced, but deny nothing, so that you
+// can see the effect of a limit before you enforce it. The zero value makes every rule a shadow rule.
 //
-// The store decides a take, peek or add by a shadow rule as any other, and charges it if it
-// would pass. The result is the store's, but always Allowed and from [ratelimit.FromShadow];
-// Violated reports that it would have been denied. If the store fails, or the take is larger
-// than the limit, only Allowed is set. Counts, refunds and resets are the store's, including
-// errors.
+// The store decides and charges takes, peeks and adds by a shadow rule. The layer returns the store's result, but always
+// Allowed and from [ratelimit.FromShadow]; Violated reports that the store denied the op. If the store fails, or the take is
+// larger than the limit, only Allowed and Limit are set. Counts, refunds and resets return the store's result or error.
 //
-// In a group, enforced rules are decided first and by themselves. If they allow, a second call
-// decides the shadow rules, all or nothing, so that counters are what they would be if all rules
-// were enforced. A list of several groups is two calls, too.
+// The enforced rules of a group are decided first. If they allow it, a second call takes by all its shadow rules or by
+// none, so that the counters are as if all rules were enforced. A list of several groups also costs two calls.
 //
-// Header fields and a policy's results leave shadow rules out. A policy with no other rules
-// is a meter: its takes pass, and send no header fields.
+// Header fields and a policy's results omit shadow rules. A policy that has only shadow rules sends no header fields.
 type ShadowOptions struct {
-	// Match reports whether op's rule is a shadow rule for op's key. It is called for every
-	// op, concurrently. Nil means that all are.
+	// Match reports whether op's rule is a shadow rule for op's key. It is called concurrently for every op. Nil means that
+	// all rules are shadow rules.
 	Match func(op ratelimit.Op) bool
-	// Report, if not nil, is called for each take that would not have passed, with the store's
-	// result or error, before the take returns.
+	// Report, if not nil, is called for each take that would not have passed, with the store's result or error, before the
+	// take returns.
 	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
 }
 
@@ -42,12 +37,9 @@ type shadowLayer struct {
 	passed, denied, failed atomic.Uint64
 }
 
-// ShadowStats count the takes by shadow rules.
-type ShadowStats struct {
-	// Takes that would have passed, takes that would have been denied, and takes for which the
-	// store returned an error, such as too large ones.
-	Passed, Denied, Failed uint64
-}
+// ShadowStats count the takes by shadow rules: those that would have passed, those that would have been denied, and those
+// for which the store returned an error, such as [ratelimit.ErrTooLarge].
+type ShadowStats struct{ Passed, Denied, Failed uint64 }
 
 // newShadow returns a layer around inner.
 func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
@@ -74,7 +66,7 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 	return res, err
 }
 
-// canDeny reports whether the layer allows an op that the store denies, or fails to do.
+// canDeny reports whether a layer can answer an op of a kind without the store.
 func canDeny(k ratelimit.Kind) bool {
 	return k == ratelimit.Take || k == ratelimit.Peek || k == ratelimit.Add
 }
@@ -129,7 +121,7 @@ func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shad
 	}
 }
 
-// allowedResult returns the caller's result of an op, given the store's.
+// allowedResult returns the layer's result of an op whose store returned res and err.
 func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}

@@ -54,8 +54,8 @@ func windowOf(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// TestLeasedTakesReachTheLimit has a deny cache in each of two processes.
-func TestLeasedTakesReachTheLimit(t *testing.T) {
+// TestTwoProcessesReachTheLimit has a deny cache in each of two processes.
+func TestTwoProcessesReachTheLimit(t *testing.T) {
 	server := testhost.StartRedis(t)
 	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
 	here := limiter(t, newStack(t, server.Client(nil), patient), windowOf(5, time.Second))

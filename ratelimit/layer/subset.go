@@ -7,9 +7,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// subset is the ops of a list that the store has to run, and where their results belong.
+// subset holds the ops of a list that the store has to run.
 type subset struct {
-	out      []ratelimit.Result // of the whole list
+	out      []ratelimit.Result // the results of the whole list
 	ops      []ratelimit.Op
 	at       []int // the index of each op in the whole list
 	newGroup bool  // the next op begins a group
@@ -20,7 +20,7 @@ func (s *subset) add(op ratelimit.Op, at int) {
 	s.ops, s.at = append(s.ops, op), append(s.at, at)
 }
 
-// do runs the ops in one call, and stores their results in the whole list's.
+// do runs the ops in one call and copies the results to out.
 func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 	if len(s.ops) == 0 {
 		return nil

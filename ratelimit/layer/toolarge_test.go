@@ -38,13 +38,13 @@ func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 func aroundMemory(t *testing.T, shadow string) map[string]ratelimit.Store {
 	t.Helper()
 	all := map[string]ratelimit.Store{}
-	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "lease", "all"} {
+	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "prepaid", "all"} {
 		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		store := ratelimit.Store(m)
 		has := func(layer string) bool { return name == layer || name == "all" }
-		if has("lease") {
-			l, err := newLease(store, LeaseOptions{})
+		if has("prepaid") {
+			l, err := newPrepaid(store, PrepaidOptions{})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			store = l

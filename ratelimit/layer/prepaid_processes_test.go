@@ -28,12 +28,12 @@ var quickRules = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 500*time.Millisecond).WithBurst(800),
 }
 
-// recordingStore is a store that records windows, leases and lost units in Redis, where they outlive a
+// recordingStore is a store that records windows, allotments and lost units in Redis, where they outlive a
 // process that is killed.
 type recordingStore struct {
 	ratelimit.Store
 	c     *redis.Client
-	wrong bool // it charges leases at once, and reports later ends of windows
+	wrong bool // it charges allotments at once, and reports later ends of windows
 	last  atomic.Int64
 }
 
@@ -52,7 +52,7 @@ func (s *recordingStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimi
 		case ops[i].Rule.Algorithm() == "window" && s.last.Swap(at) != at:
 			s.c.SAdd(ctx, "ends", at)
 		case ahead > 0:
-			s.c.Incr(ctx, "leases")
+			s.c.Incr(ctx, "allotments")
 		}
 		if s.wrong {
 			results[i].ResetAfter += ops[i].Rule.Per() / 2
@@ -65,9 +65,9 @@ func (s *recordingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-// leaseInProcesses starts four processes that take by a rule, kills two of them, and returns the
-// result of torture.Check.
-func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
+// takeInProcesses starts four processes that take by a rule, kills two of them, and returns the
+// result of torture.
+func takeInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	const processes, share = 4, 50
 	killed := 2
 	if wrong {
@@ -82,12 +82,12 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			t.Cleanup(func() { _ = c.Close() })
 			store, err := redisstore.New(c, redisstore.Options{Timeout: time.Minute})
 			require.NoError(t, err)
-			l, err := newLease(&recordingStore{Store: store, c: c, wrong: wrong}, LeaseOptions{Share: share, Timeout: time.Minute})
+			l, err := newPrepaid(&recordingStore{Store: store, c: c, wrong: wrong}, PrepaidOptions{Share: share, Timeout: time.Minute})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, l.Close()) })
 			if wrong { // by enough to be seen from outside
-				as := l.ruleFor(r)
-				as.lifetime, as.max = r.Per()*2/5, r.Burst()/4
+				k := l.track(r, "k")
+				k.lifetime, k.max = r.Per()*2/5, r.Burst()/4
 			}
 			return pacing(l, r)
 		},
@@ -98,13 +98,13 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 			admitted += k.N
 		}
 	}
-	leases, lost := number(t, c, "leases"), number(t, c, "lost")
-	t.Logf("%d takes, %d units admitted, %d leases or more, %d units not given back", len(takes), admitted, leases, lost)
+	allotments, lost := number(t, c, "allotments"), number(t, c, "lost")
+	t.Logf("%d takes, %d units admitted, %d allotments or more, %d units not given back", len(takes), admitted, allotments, lost)
 	rule := checkedRule(r)
 	if r.Algorithm() == "window" {
 		rule = rule.WithWindowEnds(r.Limit(), r.Per(), ends(t, c))
 	} else {
-		require.Greater(t, leases, int64(20))
+		require.Greater(t, allotments, int64(20))
 	}
 	life := r.Per() / 20
 	held := int64(processes+killed) * (2*r.Burst()/share + 3)
@@ -114,11 +114,11 @@ func leaseInProcesses(t *testing.T, r ratelimit.Rule, wrong bool) error {
 	if wrong {
 		held = 1 << 40
 	}
-	return torture.Check(torture.Leased(rule, life, held), takes)
+	return torture.Check(torture.Prepaid(rule, life, held), takes)
 }
 
 // pacing takes in turn at random times, and together with all processes.
-func pacing(l *leaseLayer, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
+func pacing(l *prepaidLayer, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
 	return func(ctx context.Context, n int64) (bool, error) {
 		const turn = 1200 * time.Millisecond
 		wait := time.Duration(rand.Int64N(int64(2 * time.Millisecond)))
@@ -150,18 +150,18 @@ func ends(t *testing.T, c *redis.Client) (ends []int64) {
 	return ends
 }
 
-func TestProcessesWithLeasesKeepTheLimit(t *testing.T) {
+func TestProcessesWithAllotmentsKeepTheLimit(t *testing.T) {
 	for name, r := range quickRules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, leaseInProcesses(t, r, false))
+			require.NoError(t, takeInProcesses(t, r, false))
 		})
 	}
 }
 
-// TestCheckDetectsWrongLeasesOfProcesses checks that the test before this one can fail. A fault
+// TestCheckDetectsWrongAllotmentsOfProcesses checks that the test before this one can fail. A fault
 // doesn't show in every run.
-func TestCheckDetectsWrongLeasesOfProcesses(t *testing.T) {
+func TestCheckDetectsWrongAllotmentsOfProcesses(t *testing.T) {
 	for _, name := range []string{"log", "window", "gcra"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +169,7 @@ func TestCheckDetectsWrongLeasesOfProcesses(t *testing.T) {
 			runs, noticed := 0, false
 			for i := 0; i < most && !noticed; i++ {
 				t.Run(strconv.Itoa(i), func(t *testing.T) {
-					err := leaseInProcesses(t, quickRules[name], true)
+					err := takeInProcesses(t, quickRules[name], true)
 					t.Log(err)
 					runs, noticed = runs+1, err != nil
 				})

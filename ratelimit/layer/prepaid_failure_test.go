@@ -15,9 +15,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// The units of a caller that leaves while it waits stay in the lease.
+// The units of a caller that leaves while it waits stay in the allotment.
 func TestCallerThatLeavesIsNotCharged(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 10 {
 			require.True(q, q.take(1).Allowed)
 		}
@@ -47,7 +47,7 @@ func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 
 // A key that callers have waited for is forgotten like any other.
 func TestIdleKeyIsForgottenAfterWaits(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
 		require.NoError(q, drain(q))
 		q.spy.Hold = make(chan struct{})
@@ -67,19 +67,18 @@ func TestIdleKeyIsForgottenAfterWaits(t *testing.T) {
 	})
 }
 
-// A lease's time counts from before the call that takes it.
-func TestLeaseCountsFromBeforeItsCall(t *testing.T) {
+// An allotment's time counts from before the call that takes it.
+func TestAllotmentCountsFromBeforeItsCall(t *testing.T) {
 	r := gcra(1000)
-	o := LeaseOptions{}.withDefaults()
-	c := &refillCall{op: ratelimit.Op{Rule: r, N: 10, Kind: ratelimit.Take, Prepaid: time.Second}, sent: 5 * time.Second}
+	c := &refill{op: ratelimit.Op{Rule: r, N: 10, Kind: ratelimit.Take, Prepaid: time.Second}, sent: 5 * time.Second}
 	res := ratelimit.Result{Allowed: true}
-	h := newHeldLease(newLeaseRule(r, &o), c, &res, 5*time.Second+500*time.Millisecond)
+	h := newAllotment(c, &res, 5*time.Second+500*time.Millisecond)
 	require.Less(t, h.end, c.sent+c.op.ValidFor(res))
 	require.Greater(t, h.end, c.sent+990*time.Millisecond)
 }
 
-// drain spends all leased units.
-func drain(q leaseTest) error {
+// drain spends all prepaid units.
+func drain(q prepaidTest) error {
 	synctest.Wait()
 	for n := q.available(); n > 0; n = q.available() {
 		k := q.key()
@@ -92,7 +91,7 @@ func drain(q leaseTest) error {
 
 func TestErrorReachesAllWaiters(t *testing.T) {
 	down := fmt.Errorf("%w: it is down", ratelimit.ErrStore)
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 10 {
 			q.take(1)
 		}
@@ -118,8 +117,8 @@ func TestErrorReachesAllWaiters(t *testing.T) {
 	})
 }
 
-func TestLeaseTimeout(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{Timeout: 300 * time.Millisecond}, func(q leaseTest) {
+func TestAllotmentTimeout(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{Timeout: 300 * time.Millisecond}, func(q prepaidTest) {
 		for range 10 {
 			q.take(1)
 		}
@@ -136,17 +135,18 @@ func TestLeaseTimeout(t *testing.T) {
 	})
 }
 
-func TestPanicReachesTheCaller(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestPanicOfTheStoreIsAnError(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 10 {
 			q.take(1)
 		}
 		require.NoError(q, drain(q))
 		q.spy.Before = func(context.Context) error { panic("ouch") }
-		require.PanicsWithValue(q, "ouch", func() { q.take(1) })
-		require.NoError(q, drain(q))
+		_, err := q.DoOne(q.Context(), take(q.rule, "k", 1))
+		require.ErrorIs(q, err, ratelimit.ErrStore)
+		require.ErrorContains(q, err, "ouch")
 		q.spy.Before = func(context.Context) error { runtime.Goexit(); return nil }
-		_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
+		_, err = q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: 1, Kind: ratelimit.Take})
 		require.ErrorIs(q, err, ratelimit.ErrStore)
 		q.spy.Before = nil
 		require.True(q, q.take(1).Allowed)
@@ -154,7 +154,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 }
 
 func TestCloseDuringCalls(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.spy.Before = func(context.Context) error { <-time.After(time.Millisecond); return nil }
 		var all sync.WaitGroup
 		for range 8 {
@@ -175,7 +175,7 @@ func TestCloseDuringCalls(t *testing.T) {
 }
 
 func TestCloseWithHangingStore(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
 		q.spy.Hold = make(chan struct{})
 		begun := time.Now()
@@ -183,7 +183,7 @@ func TestCloseWithHangingStore(t *testing.T) {
 		require.Equal(q, 2*time.Second, time.Since(begun))
 		close(q.spy.Hold)
 	})
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
 		q.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 		require.ErrorIs(q, q.Close(), ratelimit.ErrStore)
@@ -191,11 +191,11 @@ func TestCloseWithHangingStore(t *testing.T) {
 }
 
 func TestMaxKeys(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{MaxKeys: 640}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{MaxKeys: 640}, func(q prepaidTest) {
 		known := func() int {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			return q.keys
+			return q.tracked
 		}
 		ask := func(name string, keys int) {
 			for i := range keys {
@@ -212,23 +212,8 @@ func TestMaxKeys(t *testing.T) {
 	})
 }
 
-func TestLeaseOptions(t *testing.T) {
-	m, _ := newMemory(t)
-	for field, o := range map[string]LeaseOptions{
-		"Lifetime is 1µs":    {Lifetime: time.Microsecond},
-		"Lifetime is 2h0m0s": {Lifetime: 2 * time.Hour},
-		"Max is -1":          {Max: -1},
-		"Share is -1":        {Share: -1},
-		"MaxKeys is -1":      {MaxKeys: -1},
-		"Timeout is -1ns,":   {Timeout: -1},
-	} {
-		_, err := newLease(m, o)
-		require.ErrorContains(t, err, "layer: LeaseOptions."+field)
-	}
-}
-
-func TestLeaseValidates(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestAllotmentValidates(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
 		for want, op := range map[error]ratelimit.Op{
 			ratelimit.ErrOp:       {Rule: leasable, Key: "k", N: -1, Kind: ratelimit.Take},

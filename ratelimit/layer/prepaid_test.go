@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,48 +17,48 @@ import (
 
 var leasable = ratelimit.SlidingLog(1000, time.Minute)
 
-// leaseTest is a lease layer in a synctest bubble, over a spy.
-type leaseTest struct {
+// prepaidTest is an allotment layer in a synctest bubble, over a spy.
+type prepaidTest struct {
 	*testing.T
-	*leaseLayer
+	*prepaidLayer
 	spy  *storespy.Spy
 	rule ratelimit.Rule
 }
 
-func withLease(t *testing.T, r ratelimit.Rule, o LeaseOptions, test func(q leaseTest)) {
+func withPrepaid(t *testing.T, r ratelimit.Rule, o PrepaidOptions, test func(q prepaidTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
 		s := &storespy.Spy{Store: m}
-		l, err := newLease(s, o)
+		l, err := newPrepaid(s, o)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, l.Close()) }()
-		test(leaseTest{t, l, s, r})
+		test(prepaidTest{t, l, s, r})
 	})
 }
 
-func (q leaseTest) ask(kind ratelimit.Kind, n int64) ratelimit.Result {
+func (q prepaidTest) ask(kind ratelimit.Kind, n int64) ratelimit.Result {
 	q.Helper()
 	res, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", N: n, Kind: kind})
 	require.NoError(q, err)
 	return res
 }
 
-func (q leaseTest) take(n int64) ratelimit.Result {
+func (q prepaidTest) take(n int64) ratelimit.Result {
 	q.Helper()
 	return q.ask(ratelimit.Take, n)
 }
 
 // charged returns the units that are charged in the store.
-func (q leaseTest) charged() int64 {
+func (q prepaidTest) charged() int64 {
 	out, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(q, err)
 	return out[0].Count
 }
 
-// warm takes units until there is a lease, and returns how many.
-func (q leaseTest) warm() (n int64) {
+// warm takes units until there is an allotment, and returns how many.
+func (q prepaidTest) warm() (n int64) {
 	q.Helper()
 	for q.available() == 0 {
 		n++
@@ -68,8 +69,8 @@ func (q leaseTest) warm() (n int64) {
 	return n
 }
 
-// available returns how many units are leased.
-func (q leaseTest) available() int64 {
+// available returns how many units are prepaid.
+func (q prepaidTest) available() int64 {
 	if k := q.key(); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -79,14 +80,14 @@ func (q leaseTest) available() int64 {
 }
 
 // key returns the state of the key, nil if there is none.
-func (q leaseTest) key() *keyState { return q.ruleFor(q.rule).find("k") }
+func (q prepaidTest) key() *keyState { return q.find(q.rule, "k") }
 
-func (q leaseTest) calls() int {
+func (q prepaidTest) calls() int {
 	return len(q.spy.Calls())
 }
 
-func TestLeaseServesTakes(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestAllotmentServesTakes(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for taken := int64(1); taken <= 500; taken++ {
 			res := q.take(1)
 			require.True(q, res.Allowed)
@@ -95,15 +96,15 @@ func TestLeaseServesTakes(t *testing.T) {
 			require.Zero(q, res.RetryAfter)
 			synctest.Wait()
 			require.Equal(q, taken+q.available(), q.charged())
-			require.LessOrEqual(q, q.available(), int64(200), "two leases of a tenth")
+			require.LessOrEqual(q, q.available(), int64(200), "two allotments of a tenth")
 		}
 		require.Less(q, q.calls(), 30)
-		require.Equal(q, ratelimit.FromLease, q.take(1).Source)
+		require.Equal(q, ratelimit.FromPrepaid, q.take(1).Source)
 	})
 }
 
-func TestRarelyUsedKeyHasNoLease(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestRarelyUsedKeyHasNoAllotment(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 100 {
 			res := q.take(1)
 			require.Equal(q, ratelimit.FromStore, res.Source)
@@ -118,12 +119,12 @@ func TestRarelyUsedKeyHasNoLease(t *testing.T) {
 }
 
 func TestUnspentUnitsGoBack(t *testing.T) {
-	for name, end := range map[string]func(q leaseTest){
-		"at the end of its life": func(leaseTest) { <-time.After(time.Second) },
-		"on Close":               func(q leaseTest) { require.NoError(q, q.Close()) },
+	for name, end := range map[string]func(q prepaidTest){
+		"at the end of its life": func(prepaidTest) { <-time.After(time.Second) },
+		"on Close":               func(q prepaidTest) { require.NoError(q, q.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+			withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 				n := q.warm()
 				require.Greater(q, q.charged(), n)
 				end(q)
@@ -135,9 +136,9 @@ func TestUnspentUnitsGoBack(t *testing.T) {
 	}
 }
 
-// A lease is at most a quarter of what the store has left, so that other processes get units, too.
-func TestLeaseLeavesMostOfTheRest(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{Share: 1}, func(q leaseTest) {
+// An allotment is at most a quarter of what the store has left, so that other processes get units, too.
+func TestAllotmentLeavesMostOfTheRest(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{Share: 1}, func(q prepaidTest) {
 		left := int64(400)
 		_, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", N: 1000 - left, Kind: ratelimit.Add}})
 		require.NoError(q, err)
@@ -145,26 +146,26 @@ func TestLeaseLeavesMostOfTheRest(t *testing.T) {
 			require.True(q, q.take(1).Allowed)
 			synctest.Wait()
 		}
-		leases := 0
+		allotments := 0
 		for _, call := range q.spy.Calls() {
 			op := call.Ops[0]
 			if op.Prepaid > 0 {
 				require.LessOrEqual(q, op.N, 1+left/4, "of %d", left)
-				leases++
+				allotments++
 			}
 			left -= op.N
 		}
-		require.Greater(q, leases, 1)
+		require.Greater(q, allotments, 1)
 	})
 }
 
-func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
+func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.FixedWindow(1000, 20*time.Second),
 		ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 20 * time.Second, Interval: 20 * time.Second, Span: time.Minute}),
 	} {
 		t.Run(r.Algorithm(), func(t *testing.T) {
-			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
+			withPrepaid(t, r, PrepaidOptions{}, func(q prepaidTest) {
 				if r.Algorithm() == "window" {
 					q.take(1) // begins one
 				}
@@ -180,7 +181,7 @@ func TestLeaseEndsWithItsBucketOrWindow(t *testing.T) {
 	}
 }
 
-func TestRulesWithoutLeases(t *testing.T) {
+func TestRulesWithoutAllotments(t *testing.T) {
 	for name, r := range map[string]ratelimit.Rule{
 		"with a Block":      ratelimit.SlidingLog(1000, time.Minute).WithBlock(ratelimit.Block{After: 1, For: time.Minute}),
 		"of few units":      ratelimit.SlidingLog(19, time.Minute),
@@ -188,7 +189,7 @@ func TestRulesWithoutLeases(t *testing.T) {
 		"of a short refill": ratelimit.GCRA(100_000, time.Minute).WithBurst(30),
 	} {
 		t.Run(name, func(t *testing.T) {
-			withLease(t, r, LeaseOptions{}, func(q leaseTest) {
+			withPrepaid(t, r, PrepaidOptions{}, func(q prepaidTest) {
 				for range r.Burst() {
 					require.Equal(q, ratelimit.FromStore, q.take(1).Source)
 				}
@@ -198,8 +199,8 @@ func TestRulesWithoutLeases(t *testing.T) {
 	}
 }
 
-func TestConcurrentTakesFromOneLease(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestConcurrentTakesFromOneAllotment(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var allowed int64
@@ -221,33 +222,33 @@ func TestConcurrentTakesFromOneLease(t *testing.T) {
 	})
 }
 
-// TestLeaseConformsToStore runs storetest on a layer that takes no leases: the suite's clock isn't the
+// TestAllotmentConformsToStore runs storetest on a layer that takes no allotments: the suite's clock isn't the
 // layer's.
-func TestLeaseConformsToStore(t *testing.T) {
+func TestAllotmentConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)
-		l, err := newLease(m, LeaseOptions{Max: 1})
+		l, err := newPrepaid(m, PrepaidOptions{Share: math.MaxInt64})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		return l, clock
 	}, storetest.Everything)
 }
 
-func TestTakeFromALeaseAllocatesNothing(t *testing.T) {
+func TestTakeFromAAllotmentAllocatesNothing(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
 	r := ratelimit.SlidingLog(1<<40, time.Hour)
-	l, err := newLease(m, LeaseOptions{Lifetime: time.Minute})
+	l, err := newPrepaid(m, PrepaidOptions{Lifetime: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
-	op, leased := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}, 0
+	op, prepaid := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}, 0
 	for range 20_000 {
 		res, err := l.DoOne(t.Context(), op)
 		require.NoError(t, err)
-		if res.Source == ratelimit.FromLease {
-			leased++
+		if res.Source == ratelimit.FromPrepaid {
+			prepaid++
 		}
 	}
-	require.Greater(t, leased, 19_000)
+	require.Greater(t, prepaid, 19_000)
 	require.Less(t, testing.AllocsPerRun(1000, func() { _, _ = l.DoOne(t.Context(), op) }), 1.0)
 }

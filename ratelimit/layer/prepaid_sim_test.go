@@ -21,15 +21,15 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// leaseRulesUnderTest returns rules of each algorithm, whose intervals are short in a simulation.
-var leaseRulesUnderTest = map[string]ratelimit.Rule{
+// simulatedRules returns rules of each algorithm, whose intervals are short in a simulation.
+var simulatedRules = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second}),
 	"log":     ratelimit.SlidingLog(1000, 2*time.Second),
 	"window":  ratelimit.FixedWindow(1000, 2*time.Second),
 	"gcra":    ratelimit.GCRA(1000, 2*time.Second).WithBurst(800),
 }
 
-// checkedRule returns a rule as torture.Check needs it.
+// checkedRule returns a rule as torture describes it.
 func checkedRule(r ratelimit.Rule) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
@@ -78,16 +78,16 @@ func (f *far) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, err
 // simulation is processes that take from one key, in a bubble.
 type simulation struct {
 	rule   ratelimit.Rule
-	wrong  bool // the store charges leases at once, and reports later ends of windows
+	wrong  bool // the store charges allotments at once, and reports later ends of windows
 	storms bool // there are calm times, and storms
 	length time.Duration
 
-	mu     sync.Mutex
-	rand   *rand.Rand
-	takes  []torture.Take
-	ends   []int64 // of windows
-	leases int
-	lost   map[int64]int64 // units that could not be given back, by times of an Expiry
+	mu         sync.Mutex
+	rand       *rand.Rand
+	takes      []torture.Take
+	ends       []int64 // of windows
+	allotments int
+	lost       map[int64]int64 // units that could not be given back, by times of an Expiry
 }
 
 func (s *simulation) draw(n int) int {
@@ -111,15 +111,15 @@ func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
 		}
 		s.ends = append(s.ends, res.Receipt.At)
 		if ops[i].Prepaid > 0 || ops[i].N > 3 {
-			s.leases++
+			s.allotments++
 		}
 	}
 }
 
 // process runs takers in bursts, until the simulation ends or the process dies.
-func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions, dies time.Duration) {
+func (s *simulation) process(t *testing.T, store ratelimit.Store, o PrepaidOptions, dies time.Duration) {
 	f := &far{Store: store, sim: s}
-	l, err := newLease(f, o)
+	l, err := newPrepaid(f, o)
 	if !assert.NoError(t, err) {
 		return
 	}
@@ -143,7 +143,7 @@ func (s *simulation) process(t *testing.T, store ratelimit.Store, o LeaseOptions
 }
 
 // ask takes units: each taker in bursts of its own, or all at the same time now and then.
-func (s *simulation) ask(t *testing.T, f *far, l *leaseLayer) {
+func (s *simulation) ask(t *testing.T, f *far, l *prepaidLayer) {
 	if !s.storms {
 		for range s.draw(60) {
 			s.take(t, f, l)
@@ -161,7 +161,7 @@ func (s *simulation) ask(t *testing.T, f *far, l *leaseLayer) {
 	}
 }
 
-func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
+func (s *simulation) take(t *testing.T, f *far, l *prepaidLayer) {
 	n := int64(1 + s.draw(3))
 	k := torture.Take{N: n, Sent: time.Now().UnixMicro()}
 	res, err := l.DoOne(t.Context(), ratelimit.Op{Rule: s.rule, Key: "k", N: n, Kind: ratelimit.Take})
@@ -175,7 +175,7 @@ func (s *simulation) take(t *testing.T, f *far, l *leaseLayer) {
 
 // run has three processes that live and, with deaths, some that die and are replaced. It returns
 // the units that were admitted.
-func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted int64) {
+func (s *simulation) run(t *testing.T, o PrepaidOptions, deaths bool) (admitted int64) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{})
 		require.NoError(t, err)
@@ -202,7 +202,7 @@ func (s *simulation) run(t *testing.T, o LeaseOptions, deaths bool) (admitted in
 	return admitted
 }
 
-// compare checks that exactly the spent units are charged once all leases are given back.
+// compare checks that exactly the spent units are charged once all allotments are given back.
 func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: s.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(t, err)
@@ -227,25 +227,25 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	require.LessOrEqual(t, out[0].Count, most)
 }
 
-// check returns the result of torture.Check, with so many units held.
+// check returns the result of torture, with so many units held.
 func (s *simulation) check(life time.Duration, held int64) error {
 	rule := checkedRule(s.rule)
 	if s.rule.Algorithm() == "window" {
 		rule = rule.WithWindowEnds(s.rule.Limit(), s.rule.Per(), s.ends)
 	}
-	return torture.Check(torture.Leased(rule, life, held), s.takes)
+	return torture.Check(torture.Prepaid(rule, life, held), s.takes)
 }
 
 func newSimulation(r ratelimit.Rule) *simulation {
 	return &simulation{rule: r, length: 8 * time.Second, rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), lost: map[int64]int64{}}
 }
 
-// TestLeasesKeepTheLimit has processes with leases take from one store. What they admit is
+// TestAllotmentsKeepTheLimit has processes with allotments take from one store. What they admit is
 // never more than the rule allows, and less only by what is held, or was lost with a
 // process.
-func TestLeasesKeepTheLimit(t *testing.T) {
+func TestAllotmentsKeepTheLimit(t *testing.T) {
 	const share = 50
-	for name, r := range leaseRulesUnderTest {
+	for name, r := range simulatedRules {
 		for i, what := range []string{"", "deaths", "storms", "storms, deaths"} {
 			if testenv.Racing && (i == 1 || i == 2) {
 				continue // each way of taking once, and deaths once
@@ -253,7 +253,7 @@ func TestLeasesKeepTheLimit(t *testing.T) {
 			t.Run(name+" "+what, func(t *testing.T) {
 				s, deaths := newSimulation(r), i%2 == 1
 				s.storms = i > 1
-				admitted := s.run(t, LeaseOptions{Share: share}, deaths)
+				admitted := s.run(t, PrepaidOptions{Share: share}, deaths)
 				life, most := 100*time.Millisecond, r.Burst()/share
 				held := 3 * (2*most + 3)
 				if deaths {
@@ -264,24 +264,24 @@ func TestLeasesKeepTheLimit(t *testing.T) {
 				} else if r.Algorithm() != "window" && !deaths { // a window that has ended takes nothing back
 					require.Empty(t, s.lost)
 				}
-				t.Logf("%d takes, %d units admitted, %d leases, %d units held", len(s.takes), admitted, s.leases, held)
+				t.Logf("%d takes, %d units admitted, %d allotments, %d units held", len(s.takes), admitted, s.allotments, held)
 				require.NoError(t, s.check(life, held))
-				require.Greater(t, s.leases, 20)
+				require.Greater(t, s.allotments, 20)
 				require.Greater(t, admitted, r.Limit()*int64(s.length)/int64(r.Per())/2)
 			})
 		}
 	}
 }
 
-// TestSimulationDetectsWrongLeases checks that the test before this one can fail: by leases that are
+// TestSimulationDetectsWrongAllotments checks that the test before this one can fail: by allotments that are
 // charged when they are taken, and by ones that outlive what they were charged to.
-func TestSimulationDetectsWrongLeases(t *testing.T) {
-	for name, r := range leaseRulesUnderTest {
+func TestSimulationDetectsWrongAllotments(t *testing.T) {
+	for name, r := range simulatedRules {
 		t.Run(name, func(t *testing.T) {
 			for i := range 20 {
 				s := newSimulation(r)
 				s.wrong, s.storms = true, i%2 == 0
-				s.run(t, LeaseOptions{}, false)
+				s.run(t, PrepaidOptions{}, false)
 				if err := s.check(0, 1<<40); err != nil {
 					t.Log(err)
 					return

@@ -11,7 +11,7 @@ import (
 )
 
 func TestOnlyTheStoreDenies(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 1000 {
 			require.True(q, q.take(1).Allowed)
 		}
@@ -27,9 +27,9 @@ func TestOnlyTheStoreDenies(t *testing.T) {
 	})
 }
 
-// Units that this process leases must not make it deny what the limit allows.
-func TestOwnLeasesNeverDeny(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+// Units that this process allotments must not make it deny what the limit allows.
+func TestOwnAllotmentsNeverDeny(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
 		res := q.take(1000 - n)
 		require.True(q, res.Allowed)
@@ -40,9 +40,9 @@ func TestOwnLeasesNeverDeny(t *testing.T) {
 	})
 }
 
-// The leases of a GCRA go back the newest first: only the last charge can be refunded.
-func TestOwnLeasesOfAGCRANeverDeny(t *testing.T) {
-	withLease(t, gcra(1000), LeaseOptions{}, func(q leaseTest) {
+// The allotments of a GCRA go back the newest first: only the last charge can be refunded.
+func TestOwnAllotmentsOfAGCRANeverDeny(t *testing.T) {
+	withPrepaid(t, gcra(1000), PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
 		for q.key().next == nil {
 			require.True(q, q.take(1).Allowed)
@@ -57,8 +57,8 @@ func TestOwnLeasesOfAGCRANeverDeny(t *testing.T) {
 	})
 }
 
-func TestPeekAndCountSeeLeasedUnitsAsUnused(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+func TestPeekAndCountSeePrepaidUnitsAsUnused(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
 		require.Greater(q, q.available(), int64(0))
 		require.Equal(q, n, q.ask(ratelimit.Count, 0).Count)
@@ -81,9 +81,9 @@ func TestPeekAndCountSeeLeasedUnitsAsUnused(t *testing.T) {
 	})
 }
 
-// A lease that is too small for the next take stays, while later ones are spent.
-func TestPeekWithTheRestOfALease(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+// An allotment that is too small for the next take stays, while later ones are spent.
+func TestPeekWithTheRestOfAAllotment(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		spent := int64(0)
 		for range 100 {
 			require.True(q, q.take(7).Allowed)
@@ -93,13 +93,13 @@ func TestPeekWithTheRestOfALease(t *testing.T) {
 	})
 }
 
-// The units of a refund go back to the store, whether they were leased or not.
-func TestRefundOfLeasedUnits(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+// The units of a refund go back to the store, whether they were prepaid or not.
+func TestRefundOfPrepaidUnits(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
 		own := q.available()
 		res := q.take(1)
-		require.Equal(q, ratelimit.FromLease, res.Source)
+		require.Equal(q, ratelimit.FromPrepaid, res.Source)
 		refund := func(c ratelimit.Receipt) bool {
 			back, err := q.DoOne(q.Context(), ratelimit.Op{Rule: q.rule, Key: "k", Kind: ratelimit.Refund, Receipt: c})
 			require.NoError(q, err)
@@ -112,43 +112,43 @@ func TestRefundOfLeasedUnits(t *testing.T) {
 		require.Equal(q, 1000-n, q.ask(ratelimit.Peek, 1).Remaining)
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		require.Equal(q, n, q.charged(), "the rest of the lease went back")
+		require.Equal(q, n, q.charged(), "the rest of the allotment went back")
 	})
 }
 
-func TestResetEndsLeases(t *testing.T) {
+func TestResetEndsAllotments(t *testing.T) {
 	other := leasable.WithLimit(10)
-	for name, reset := range map[string]func(q leaseTest) error{
-		"alone": func(q leaseTest) error {
+	for name, reset := range map[string]func(q prepaidTest) error{
+		"alone": func(q prepaidTest) error {
 			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset})
 			return err
 		},
-		"by another limit": func(q leaseTest) error {
+		"by another limit": func(q prepaidTest) error {
 			_, err := q.DoOne(q.Context(), ratelimit.Op{Rule: other, Key: "k", Kind: ratelimit.Reset})
 			return err
 		},
-		"in a group": func(q leaseTest) error {
+		"in a group": func(q prepaidTest) error {
 			op := ratelimit.Op{Rule: leasable, Key: "k", Kind: ratelimit.Reset}
 			_, err := q.Do(q.Context(), []ratelimit.Op{op, {Rule: leasable, Key: "k", Kind: ratelimit.Count}})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+			withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 				q.warm()
 				require.NoError(q, reset(q))
 				require.Zero(q, q.available())
 				require.Zero(q, q.charged())
 				n := q.warm()
-				require.Equal(q, n+q.available(), q.charged(), "there are new leases")
+				require.Equal(q, n+q.available(), q.charged(), "there are new allotments")
 			})
 		})
 	}
 }
 
-// A lease that was charged before a reset, and comes after it, is not spent.
-func TestResetEndsALeaseInFlight(t *testing.T) {
-	withLease(t, leasable, LeaseOptions{}, func(q leaseTest) {
+// An allotment that was charged before a reset, and comes after it, is not spent.
+func TestResetEndsAAllotmentInFlight(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
 		q.spy.Hold = make(chan struct{})
 		for q.key().refill == nil {
