@@ -32,7 +32,7 @@ func newClient(s subject, phase time.Duration) *client {
 	begin := time.Unix(1_700_000_040, 0).Add(phase)
 	store, err := memstore.New(memstore.Options{
 		MaxKeys: len(s.rules),
-		Clock:       func() time.Time { return begin.Add(c.now) },
+		Clock:   func() time.Time { return begin.Add(c.now) },
 	})
 	if err != nil {
 		c.err = err
