@@ -31,19 +31,13 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 	for name := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
 		t = targetOf(t)
 		if key, ok := strings.CutPrefix(name, "["); ok {
-			key = strings.TrimSuffix(key, "]")
-			_, err := strconv.Atoi(key)
-			isList := t.Kind() == reflect.Slice || t.Kind() == reflect.Array
-			if t.Kind() != reflect.Map && (!isList || err != nil) {
+			if key = strings.TrimSuffix(key, "]"); !hasElements(t, key) {
 				return "", "", false
 			}
 			t, at = t.Elem(), at.AppendToken(key)
 			continue
 		}
-		if t.Kind() != reflect.Struct {
-			return "", "", false
-		}
-		sf, ok := t.FieldByName(name)
+		sf, ok := fieldNamed(t, name)
 		if !ok {
 			return "", "", false
 		}
@@ -51,17 +45,28 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 		if from == "" {
 			from, _, _ = sourceOf(sf, "")
 			if from == "" && (isBound || sf.Anonymous) && canBeGroup(sf) {
-				continue // a group
+				continue
 			}
 			from = cmp.Or(from, SourceJSON) // a type for JSON needs no tags
 		}
 		tag, _, _ := strings.Cut(sf.Tag.Get(string(from)), ",")
-		if tag == "" && !sf.Anonymous {
-			tag = sf.Name
-		}
-		if tag != "" {
-			at = at.AppendToken(tag)
+		if tag != "" || !sf.Anonymous {
+			at = at.AppendToken(cmp.Or(tag, sf.Name))
 		}
 	}
 	return from, at, true
+}
+
+func fieldNamed(t reflect.Type, name string) (sf reflect.StructField, ok bool) {
+	if t.Kind() != reflect.Struct {
+		return sf, false
+	}
+	return t.FieldByName(name)
+}
+
+// hasElements reports whether values of a type can have an element with this key or number.
+func hasElements(t reflect.Type, key string) bool {
+	_, err := strconv.Atoi(key)
+	k := t.Kind()
+	return k == reflect.Map || err == nil && (k == reflect.Slice || k == reflect.Array)
 }

@@ -66,17 +66,24 @@ func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 		to.Set(reflect.ValueOf(got.files[0]))
 	case !isList:
 		b.setText(f, f.plan.set, to, got.text, outer)
-	case b.countElements(f.from, got.count):
-		to.Set(reflect.MakeSlice(to.Type(), got.count, got.count))
-		for i, text := range got.texts(f.name) {
-			b.setText(f, f.plan.elem.set, to.Index(i), text, outer)
-		}
+	default:
+		b.setTexts(f, to, got, outer)
 	}
 	if got.count == 0 || isNull || len(b.faults) > faults {
 		return
 	}
 	if c := f.failedBy(to); c != nil {
 		b.note(f.from, outer, f.name, c.reason, c.detail, nil)
+	}
+}
+
+func (b *binder) setTexts(f *field, to reflect.Value, got found, outer *path) {
+	if !b.countElements(f.from, got.count) {
+		return
+	}
+	to.Set(reflect.MakeSlice(to.Type(), got.count, got.count))
+	for i, text := range got.texts(f.name) {
+		b.setText(f, f.plan.elem.set, to.Index(i), text, outer)
 	}
 }
 

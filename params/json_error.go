@@ -1,6 +1,7 @@
 package params
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,26 +71,20 @@ func expectedJSON(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case t == timeType:
 		return wantTime
-	case reflect.Int <= k && k <= reflect.Int64:
-		return "must be a whole number"
 	case reflect.Uint <= k && k <= reflect.Uintptr:
 		return "must be a whole number, not negative"
-	case k == reflect.Float32 || k == reflect.Float64:
-		return "must be a number"
-	case k == reflect.String:
-		return "must be a string"
-	case k == reflect.Bool:
-		return "must be true or false"
 	case (k == reflect.Slice || k == reflect.Array) && t.Elem().Kind() == reflect.Uint8:
 		return "must be bytes in base64"
 	case k == reflect.Array:
 		return fmt.Sprintf("must be an array of %d", t.Len())
-	case k == reflect.Slice:
-		return "must be an array"
-	case k == reflect.Struct || k == reflect.Map:
-		return "must be an object"
 	}
-	return "has the wrong type"
+	return "must be " + cmp.Or(jsonValues[t.Kind()], "a whole number")
+}
+
+// jsonValues are the values that become a type of a kind. Other kinds are integers.
+var jsonValues = map[reflect.Kind]string{
+	reflect.Float32: "a number", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
+	reflect.Slice: "an array", reflect.Struct: "an object", reflect.Map: "an object", reflect.Interface: "another value",
 }
 
 var jsonTypes = map[jsontext.Kind]string{

@@ -15,7 +15,7 @@ func (b *binder) decode(p *plan, data jsontext.Value, v reflect.Value) {
 		_ = b.faults.add(err)
 		return
 	}
-	if !p.demands && json.Unmarshal(data, v.Addr().Interface(), b.json...) == nil {
+	if !p.demands && b.unmarshal(p, data, v) == nil {
 		return
 	}
 	if err := json.Unmarshal(data, new(jsontext.Value)); err != nil { // a mistake in the syntax
@@ -35,11 +35,7 @@ func (b *binder) setJSON(p *plan, v reflect.Value, raw jsontext.Value, at *path)
 	faults := len(b.faults)
 	var err error
 	if isLeaf || !p.demands {
-		options := b.json
-		if p.isText {
-			options = append(slices.Clip(options), json.StringifyNumbers(true))
-		}
-		err = json.Unmarshal(raw, v.Addr().Interface(), options...)
+		err = b.unmarshal(p, raw, v)
 	}
 	switch {
 	case isLeaf, err == nil && !p.demands:
@@ -62,6 +58,15 @@ func (b *binder) setJSON(p *plan, v reflect.Value, raw jsontext.Value, at *path)
 	if err != nil && len(b.faults) == faults {
 		b.faults.note(jsonClientError(err, at.pointer()))
 	}
+}
+
+// unmarshal has package json decode a value.
+func (b *binder) unmarshal(p *plan, raw jsontext.Value, v reflect.Value) error {
+	options := b.json
+	if p.isText {
+		options = append(slices.Clip(options), json.StringifyNumbers(true))
+	}
+	return json.Unmarshal(raw, v.Addr().Interface(), options...)
 }
 
 func (b *binder) setJSONObject(p *plan, v reflect.Value, raw jsontext.Value, at *path) {

@@ -75,6 +75,14 @@ func parseTime(text string) (time.Time, string) {
 	return t, ""
 }
 
+func parseDuration(text string) (time.Duration, string) {
+	d, err := time.ParseDuration(text)
+	if err != nil || text[0] == '+' {
+		return 0, "must be a duration, such as 1m30s"
+	}
+	return d, ""
+}
+
 // A setter sets a value to a text, or returns a predicate that describes the fault in the text. The cause is
 // the error of the type's own method.
 type setter func(v reflect.Value, text string) (fault string, cause error)
@@ -107,38 +115,36 @@ func setByMethod(v reflect.Value, text string) (string, error) {
 }
 
 // setBasic sets a string, a boolean, a number, a duration or a time.
-func setBasic(v reflect.Value, text string) (fault string) {
+func setBasic(v reflect.Value, text string) string {
 	switch {
 	case v.Type() == durationType:
-		d, err := time.ParseDuration(text)
-		if err != nil || text[0] == '+' {
-			return "must be a duration, such as 1m30s"
-		}
+		d, fault := parseDuration(text)
 		v.SetInt(int64(d))
+		return fault
 	case v.CanInt():
-		var n int64
-		n, fault = parseWhole(text, v.Type().Bits())
+		n, fault := parseWhole(text, v.Type().Bits())
 		v.SetInt(n)
+		return fault
 	case v.CanUint():
 		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
-		if v.SetUint(n); err != nil {
-			_, fault = parseWhole(text, 64)
-			fault = cmp.Or(fault, outOfRange)
+		if v.SetUint(n); err == nil {
+			return ""
 		}
+		_, fault := parseWhole(text, 64)
+		return cmp.Or(fault, outOfRange)
 	case v.CanFloat():
-		var x float64
-		x, fault = parseFloat(text, v.Type().Bits())
+		x, fault := parseFloat(text, v.Type().Bits())
 		v.SetFloat(x)
+		return fault
 	case v.Kind() == reflect.String:
 		v.SetString(text)
+		return ""
 	case v.Kind() == reflect.Bool:
-		var b bool
-		b, fault = parseBool(text)
+		b, fault := parseBool(text)
 		v.SetBool(b)
-	default:
-		var t time.Time
-		t, fault = parseTime(text)
-		v.Set(reflect.ValueOf(t))
+		return fault
 	}
+	t, fault := parseTime(text)
+	v.Set(reflect.ValueOf(t))
 	return fault
 }
