@@ -53,13 +53,14 @@ func (p *Params) Stream() (io.Reader, error) { return p.stream(anyKind) }
 
 // stream returns a reader of the body if it is of a wanted kind.
 func (p *Params) stream(want kinds) (io.Reader, error) {
-	r, c, o, err := p.describe()
+	r, c, err := p.describe()
 	if err == nil {
-		err = c.checkKind(want, o)
+		err = c.checkKind(want)
 	}
 	if err != nil || c.none {
 		return http.NoBody, err
 	}
+	o := p.options()
 	if r.ContentLength > o.MaxStream && p.way.Load() == unread {
 		return nil, bodyTooLargeError(o.MaxStream)
 	}
@@ -71,17 +72,17 @@ func (p *Params) stream(want kinds) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBodyReader(p.ctx, body, o, o.MaxStream).inflatedReader(c.codings, o), nil
+	return newBodyReader(p.ctx, body, o, o.MaxStream).inflatedReader(c.codings), nil
 }
 
 // body returns the request's body if it is of a wanted kind. Another kind is refused before it is read. An empty
 // body is of every kind.
 func (p *Params) body(want kinds) (*body, error) {
-	r, c, o, err := p.describe()
+	r, c, err := p.describe()
 	if err != nil || c.none {
 		return &body{}, err
 	}
-	unfit := c.checkKind(want, o)
+	unfit := c.checkKind(want)
 	if unfit != nil && r.ContentLength != 0 {
 		return nil, unfit
 	}
@@ -103,11 +104,11 @@ func resolveBody(ctx context.Context) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, c, o, err := p.describe()
+	r, c, err := p.describe()
 	if err != nil {
 		return nil, err
 	}
-	b := &body{}
+	b, o := &body{}, p.options()
 	isForm := c.kind == formKind
 	if isForm && c.codings == "" && formWasParsed(r) {
 		b.taken = true
@@ -115,7 +116,7 @@ func resolveBody(ctx context.Context) (*body, error) {
 		return b, nil
 	}
 	coding := c.codings
-	if o.inflaterOf(coding) == nil {
+	if inflaters[coding] == nil {
 		coding = "" // the body is only read to see whether it is empty
 	}
 	if b.raw, err = readBody(ctx, r, coding, o); err == nil && isForm {

@@ -107,9 +107,9 @@ func kindOf(media string) kinds {
 	return otherKind
 }
 
-// checkKind returns a 415 unless the content has a wanted kind and a coding that o can inflate.
-func (c content) checkKind(want kinds, o *Options) error {
-	if c.codings != "" && o.inflaterOf(c.codings) == nil {
+// checkKind returns a 415 unless the content has a wanted kind and a supported coding.
+func (c content) checkKind(want kinds) error {
+	if c.codings != "" && inflaters[c.codings] == nil {
 		return newError(ErrUnsupported, SourceBody, "", "has the unsupported content coding "+strconv.Quote(shorten(c.codings)))
 	}
 	if c.kind&want != 0 {

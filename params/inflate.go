@@ -8,19 +8,14 @@ import (
 	"io"
 )
 
-// inflaterOf returns the function that opens a content coding, or nil if there is none. The name is in lower case.
-func (o *Options) inflaterOf(coding string) func(io.Reader) (io.ReadCloser, error) {
-	if d := o.Decoders[coding]; d != nil {
-		return d
-	}
-	switch coding {
-	case "gzip", "x-gzip":
-		return func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
-	case "deflate": // this is zlib's format (RFC 9110)
-		return zlib.NewReader
-	}
-	return nil
+// inflaters open the content codings that are supported.
+var inflaters = map[string]func(io.Reader) (io.ReadCloser, error){
+	"gzip":    openGzip,
+	"x-gzip":  openGzip,
+	"deflate": zlib.NewReader, // this is zlib's format (RFC 9110)
 }
+
+func openGzip(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
 
 // inflated inflates a body up to its limit.
 type inflated struct {
@@ -28,19 +23,15 @@ type inflated struct {
 	body    *bodyReader
 	source  *bufio.Reader // the decoders don't read ahead, because it is an io.ByteReader
 	coding  string
-	open    func(io.Reader) (io.ReadCloser, error)
 	decoder io.ReadCloser // nil until the first Read
 }
 
 // inflatedReader returns a reader that inflates what b reads, with the same limit.
-func (b *bodyReader) inflatedReader(coding string, o *Options) io.Reader {
+func (b *bodyReader) inflatedReader(coding string) io.Reader {
 	if coding == "" {
 		return b
 	}
-	return &inflated{
-		limited: newLimited(nil, b.limit, bodyTooLargeError),
-		body:    b, source: bufio.NewReader(b), coding: coding, open: o.inflaterOf(coding),
-	}
+	return &inflated{limited: newLimited(nil, b.limit, bodyTooLargeError), body: b, source: bufio.NewReader(b), coding: coding}
 }
 
 func (i *inflated) Read(p []byte) (n int, err error) {
@@ -48,7 +39,7 @@ func (i *inflated) Read(p []byte) (n int, err error) {
 		return 0, i.err
 	}
 	if i.decoder == nil {
-		if i.decoder, err = i.open(i.source); err != nil {
+		if i.decoder, err = inflaters[i.coding](i.source); err != nil {
 			i.err = i.bodyError(err)
 			return 0, i.err
 		}

@@ -127,21 +127,6 @@ func TestInterruptedCodedBody(t *testing.T) {
 	require.ErrorIs(t, failure(readBody(ctx, r, "gzip", testOptions())), ErrInterrupted)
 }
 
-func TestDecoderOfAnApplication(t *testing.T) {
-	upper := func(r io.Reader) (io.ReadCloser, error) {
-		data, err := io.ReadAll(r)
-		return io.NopCloser(strings.NewReader(strings.ToUpper(string(data)))), err
-	}
-	o := Options{Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"upper": upper, "gzip, upper": upper}}
-	require.Equal(t, "ABC", string(value(paramsOf(t, coded("text/plain", "Upper", "abc"), o).Body())))
-
-	fail := errors.New("no such dictionary")
-	o.Decoders["fail"] = func(io.Reader) (io.ReadCloser, error) { return nil, fail }
-	_, err := paramsOf(t, coded("text/plain", "fail", "abc"), o).Body()
-	requireReason(t, err, ErrMalformed, "is not valid fail")
-	require.ErrorIs(t, err, fail)
-}
-
 func TestStream(t *testing.T) {
 	for _, r := range []*http.Request{post("/", "text/plain", "hello"), coded("text/plain", "gzip", gzipped("hello"))} {
 		p := paramsOf(t, r, Options{MaxBody: 1})

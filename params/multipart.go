@@ -73,10 +73,11 @@ func (p *Params) partReader() (*partReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, c, o, _ := p.describe()
+	_, c, _ := p.describe()
 	if c.none {
 		return nil, io.EOF
 	}
+	o := p.options()
 	pr := &partReader{ctx: p.ctx, options: o, texts: o.MaxBody}
 	pr.source = newLimited(body, maxPartHeader, func(limit int64) *Error {
 		return formTooLargeError("", "has a part with a header of more than %d bytes", limit)

@@ -2,12 +2,10 @@ package params
 
 import (
 	"context"
-	"io"
 	"math"
 	"net/http"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -61,10 +59,6 @@ type Options struct {
 	// the others, it replaces the server's. Without [Share], the time is only checked when bytes arrive.
 	ReadTimeout time.Duration
 
-	// Decoders inflate content codings other than gzip and deflate, such as br and zstd. The keys are their
-	// names in lower case. A decoder must bound its own memory.
-	Decoders map[string]func(io.Reader) (io.ReadCloser, error)
-
 	// TempDir is the directory for files of a multipart form that are too large for memory, until the
 	// request ends. The zero value means [os.TempDir].
 	TempDir string
@@ -115,11 +109,6 @@ func (o Options) resolve(name string, base Options) (Options, error) {
 	} {
 		if f.value < 0 || f.value > f.max {
 			return o, option.Errorf("params", name+"."+f.name, "is %d, want 0 to %d", f.value, f.max)
-		}
-	}
-	for coding, decoder := range o.Decoders {
-		if coding == "" || coding != strings.ToLower(coding) || decoder == nil {
-			return o, option.Errorf("params", name+".Decoders", "has %q, want a name in lower case and a function", coding)
 		}
 	}
 	return o, nil

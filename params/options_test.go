@@ -2,7 +2,6 @@ package params
 
 import (
 	"errors"
-	"io"
 	"math"
 	"strings"
 	"testing"
@@ -15,25 +14,21 @@ import (
 )
 
 func TestOptionsAreChecked(t *testing.T) {
-	upper := map[string]func(io.Reader) (io.ReadCloser, error){"BR": func(io.Reader) (io.ReadCloser, error) { return nil, nil }}
 	for field, o := range map[string]Options{
-		"Options.MaxBody":                   {MaxBody: -1},
-		"Options.MaxBody ":                  {MaxBody: maxBody + 1},
-		"Options.MaxStream":                 {MaxStream: -1},
-		"Options.MaxFile":                   {MaxFile: -1},
-		"Options.MaxFile ":                  {MaxFile: defaults.MaxStream + 1},
-		`Options.Routes["PUT /"].MaxFile`:   {MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxFile: 101}}},
-		"Options.MaxParts":                  {MaxParts: -1},
-		"Options.MaxParams":                 {MaxParams: -1},
-		"Options.MaxDepth":                  {MaxDepth: -1},
-		"Options.MaxDepth ":                 {MaxDepth: maxDepth + 1},
-		"Options.MaxElements":               {MaxElements: -1},
-		"Options.ReadTimeout":               {ReadTimeout: math.MaxInt64},
-		"Options.Decoders":                  {Decoders: upper},
-		"Options.Decoders ":                 {Decoders: map[string]func(io.Reader) (io.ReadCloser, error){"br": nil}},
-		`Options.Routes["GET /"].MaxDepth`:  {Routes: map[string]Options{"GET /": {MaxDepth: -1}}},
-		`Options.Routes["PUT /"].Routes`:    {Routes: map[string]Options{"PUT /": {Routes: map[string]Options{}}}},
-		`Options.Routes["PUT /"].Decoders `: {Routes: map[string]Options{"PUT /": {Decoders: upper}}},
+		"Options.MaxBody":                  {MaxBody: -1},
+		"Options.MaxBody ":                 {MaxBody: maxBody + 1},
+		"Options.MaxStream":                {MaxStream: -1},
+		"Options.MaxFile":                  {MaxFile: -1},
+		"Options.MaxFile ":                 {MaxFile: defaults.MaxStream + 1},
+		`Options.Routes["PUT /"].MaxFile`:  {MaxStream: 100, Routes: map[string]Options{"PUT /": {MaxFile: 101}}},
+		"Options.MaxParts":                 {MaxParts: -1},
+		"Options.MaxParams":                {MaxParams: -1},
+		"Options.MaxDepth":                 {MaxDepth: -1},
+		"Options.MaxDepth ":                {MaxDepth: maxDepth + 1},
+		"Options.MaxElements":              {MaxElements: -1},
+		"Options.ReadTimeout":              {ReadTimeout: math.MaxInt64},
+		`Options.Routes["GET /"].MaxDepth`: {Routes: map[string]Options{"GET /": {MaxDepth: -1}}},
+		`Options.Routes["PUT /"].Routes`:   {Routes: map[string]Options{"PUT /": {Routes: map[string]Options{}}}},
 	} {
 		var wrong *option.Error
 		require.ErrorAs(t, o.Err(), &wrong)

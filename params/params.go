@@ -94,13 +94,13 @@ func (p *Params) request() (*http.Request, error) {
 // options returns the budget of the request, which must exist.
 func (p *Params) options() *Options { return p.budgets.forRequest(p.ctx.Request()) }
 
-// describe returns the request with the description of its body and its budget.
-func (p *Params) describe() (*http.Request, *content, *Options, error) {
+// describe returns the request and the description of its body.
+func (p *Params) describe() (*http.Request, *content, error) {
 	r, err := p.request()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return r, p.contentOf(r), p.budgets.forRequest(r), nil
+	return r, p.contentOf(r), nil
 }
 
 // Path is a view of the values that the route's wildcards matched.

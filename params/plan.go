@@ -1,7 +1,6 @@
 package params
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/textproto"
@@ -230,63 +229,4 @@ func (c compiler) compileField(sf reflect.StructField, tag string, index []int) 
 		f.demands, err = demandsOf(sf)
 	}
 	return f, err
-}
-
-// forEachField calls add for the fields of a struct. If add reports that a field is a group, its fields count as fields of
-// the outer struct.
-func forEachField(t reflect.Type, index []int, add func(reflect.StructField, []int) (isGroup bool, err error)) error {
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		at := append(slices.Clip(index), i)
-		isGroup, err := add(sf, at)
-		switch {
-		case err != nil || !isGroup:
-		case hasDemands(sf.Tag):
-			err = errors.New("a struct whose fields are those of the outer one can't be required, have a default or be checked by a tag")
-		default:
-			err = forEachField(sf.Type, at, add)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", sf.Name, err)
-		}
-	}
-	return nil
-}
-
-// classify returns what sourceOf does. If a field has no source, classify reports whether it is a group, and returns an
-// error if it is neither a group nor left out.
-func classify(sf reflect.StructField, only Source) (from Source, tag string, isGroup bool, err error) {
-	from, tag, err = sourceOf(sf, only)
-	switch {
-	case err != nil:
-	case from != "" && !sf.IsExported():
-		return "", "", false, errors.New("is not exported")
-	case from != "", sf.Tag.Get("params") == "-", only != "" && sf.Tag.Get(string(only)) == "-":
-	case canBeGroup(sf):
-		isGroup = true
-	case sf.IsExported():
-		err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
-	}
-	return from, tag, isGroup, err
-}
-
-func canBeGroup(sf reflect.StructField) bool {
-	_, isOpt := optInnerType(sf.Type)
-	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt
-}
-
-// sourceOf returns the source that a field's tags name, or "", and the name there. If only is not "", the tags of other
-// sources don't count.
-func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err error) {
-	for _, s := range []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie} {
-		t, ok := sf.Tag.Lookup(string(s))
-		switch {
-		case !ok || t == "-", only != "" && s != only:
-		case from != "":
-			return "", "", fmt.Errorf("names two sources, %s and %s", from, s)
-		default:
-			from, tag = s, t
-		}
-	}
-	return from, tag, nil
 }

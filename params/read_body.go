@@ -95,7 +95,7 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	}
 	b := newBodyReader(ctx, body, o, o.MaxBody)
 	b.keep = coding != ""
-	data, err := io.ReadAll(b.inflatedReader(coding, o))
+	data, err := io.ReadAll(b.inflatedReader(coding))
 	if !b.keep {
 		b.kept = data
 	}

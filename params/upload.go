@@ -49,7 +49,7 @@ func (p *Params) Files(name string) ([]*File, error) {
 
 // form returns the form in the body if it is of a wanted kind.
 func (p *Params) form(want kinds) (*formData, error) {
-	_, c, _, err := p.describe()
+	_, c, err := p.describe()
 	if err == nil && c.kind&want == multipartKind {
 		return p.upload()
 	}
@@ -62,11 +62,11 @@ func (p *Params) form(want kinds) (*formData, error) {
 
 // upload returns the multipart form after it was received completely.
 func (p *Params) upload() (*formData, error) {
-	_, c, o, err := p.describe()
+	_, c, err := p.describe()
 	if err != nil || c.none {
 		return &formData{}, err
 	}
-	if err := c.checkKind(multipartKind, o); err != nil {
+	if err := c.checkKind(multipartKind); err != nil {
 		return nil, err
 	}
 	return uploadKey.Get(p.ctx)
@@ -77,13 +77,13 @@ func resolveUpload(ctx context.Context) (*formData, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, _, o, err := p.describe()
+	r, err := p.request()
 	if err != nil {
 		return nil, err
 	}
 	u := &formData{}
 	if r.MultipartForm != nil && p.way.Load() == unread {
-		return u, u.addForm(p.ctx, r.MultipartForm, o)
+		return u, u.addForm(p.ctx, r.MultipartForm, p.options())
 	}
 	for part, err := range p.Parts() {
 		if err == nil {
