@@ -44,5 +44,32 @@ rules: [{name: one, limit: 1/s}, {name: two, limit: 2/s}]
 
 	c, err = (&runCommand{Upstream: "http://c"}).config()
 	require.NoError(t, err)
-	require.Equal(t, []config.Listener{{Address: "127.0.0.1:8080"}}, c.Listen, "this machine's alone")
+	require.Equal(t, []config.Listener{{Address: "127.0.0.1:8080"}}, c.Listen, "only for this machine")
+
+	_, err = (&runCommand{Config: file, Listen: []string{"127.0.0.1:4", "x"}}).config()
+	require.ErrorContains(t, err, `--listen: listen[1].address: "x"`, "not the position in the file")
+}
+
+func TestWatchedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	f := watchedFile{name: file}
+	write("one")
+	require.False(t, f.changed())
+	require.False(t, f.changed())
+	write("tw")
+	require.False(t, f.changed(), "it may not be complete")
+	write("two")
+	require.False(t, f.changed())
+	require.True(t, f.changed())
+	require.False(t, f.changed())
+	require.NoError(t, os.Remove(file))
+	require.False(t, f.changed())
+	write("two")
+	require.False(t, f.changed())
+	write("three")
+	require.False(t, f.changed())
+	write("two")
+	require.False(t, f.changed())
+	require.False(t, f.changed())
 }

@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +25,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
-// commands are the program's command line.
+// commands is the command line of the program.
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
@@ -34,8 +33,8 @@ type commands struct {
 	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
 }
 
-// AfterApply refuses a flag with an empty text, such as --limit "$LIMIT" without this variable. It is
-// for kong.
+// AfterApply is called by kong. It refuses a flag with an empty text, such as --limit "$LIMIT" if the variable is not
+// set.
 func (c *commands) AfterApply(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if p.Flag == nil {
@@ -67,8 +66,8 @@ func main() {
 	os.Exit(code)
 }
 
-// runProgram runs a command line and returns the exit status: 2 if the command line or the
-// configuration is not valid, 1 after another error.
+// runProgram runs a command line and returns the exit status: 2 if the command line or the configuration is not valid,
+// 1 after another error.
 func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := commands{Run: runCommand{stdin: stdin}}
 	exit := -1
@@ -99,20 +98,20 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	redis.SetLogger(redisLog{log})
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	slog.SetDefault(log) // package log writes there as well
-	err = c.Run.run(ctx, stdout, log)
-	var wrong *usageError
-	switch {
-	case errors.As(err, &wrong):
+	conf, p, err := c.Run.newProxy(log)
+	if err != nil {
 		fmt.Fprintf(stderr, "ratelimit-proxy: %v\n", err)
 		return 2
-	case err != nil:
+	}
+	defer p.Close()
+	if err := c.Run.serve(ctx, conf, p, stdout, log); err != nil {
 		log.Error("stopped", slog.Any("error", err))
 		return 1
 	}
 	return 0
 }
 
-// help prints also the help of the default command.
+// help is a kong.HelpPrinter that also prints the help of the default command.
 func help(o kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
 		return err
@@ -134,9 +133,6 @@ func version() string {
 	return fmt.Sprintf("ratelimit-proxy %s %s", info.Main.Version, info.GoVersion)
 }
 
-// usageError is an error in the command line or the configuration.
-type usageError struct{ error }
-
 func checkConfig(file string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c, err := loadConfig(file, stdin)
 	if err == nil {
@@ -150,7 +146,7 @@ func checkConfig(file string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// fromStdin stands for standard input in place of a file.
+// fromStdin is the file name for standard input.
 const fromStdin = "-"
 
 func sourceName(file string) string {
@@ -174,18 +170,18 @@ func loadConfig(file string, stdin io.Reader) (config.Config, error) {
 	return config.Parse(sourceName(file), data)
 }
 
-// redisLog logs the errors of the Redis client at debug. Their effects are logged elsewhere.
+// redisLog is a logger for the Redis client. It logs at debug level, since an outage is logged elsewhere.
 type redisLog struct{ log *slog.Logger }
 
-// Printf is for the Redis client.
+// Printf is called by the Redis client.
 func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, fmt.Sprintf(format, args...))
 }
 
-// newLogger returns a logger of text on a terminal and of JSON elsewhere.
-func newLogger(w io.Writer, all bool) *slog.Logger {
-	o := &slog.HandlerOptions{ReplaceAttr: durationText}
-	if all {
+// newLogger returns a logger that writes text to a terminal and JSON to anything else.
+func newLogger(w io.Writer, debug bool) *slog.Logger {
+	o := &slog.HandlerOptions{}
+	if debug {
 		o.Level = slog.LevelDebug
 	}
 	if f, ok := w.(*os.File); ok {
@@ -194,12 +190,4 @@ func newLogger(w io.Writer, all bool) *slog.Logger {
 		}
 	}
 	return slog.New(slog.NewJSONHandler(w, o))
-}
-
-// durationText writes durations as text, such as 30s.
-func durationText(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }

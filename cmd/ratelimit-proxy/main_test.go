@@ -385,10 +385,10 @@ func TestInvalidCommandLines(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "--upstream or --config is required"},
-		{[]string{"--upstream", "x"}, 2, `ratelimit-proxy: --upstream: "x" is not the address of a server`},
-		{[]string{"--upstream", "http://a", "--listen", "x"}, 2, `ratelimit-proxy: --listen: "x" is not an address`},
-		{[]string{"--upstream", "http://a", "--redis", "x"}, 2, "ratelimit-proxy: --redis: is not the URL of a Redis"},
-		{[]string{"--upstream", "http://a", "--limit", "99999999999999999/s"}, 2, "ratelimit-proxy: --limit: limit is 99999999999999999, want 1 to 2^53"},
+		{[]string{"--upstream", "x"}, 2, `ratelimit-proxy: --upstream: upstreams.upstream.url: "x" is not the address of a server`},
+		{[]string{"--upstream", "http://a", "--listen", "x"}, 2, `ratelimit-proxy: --listen: listen[0].address: "x" is not an address`},
+		{[]string{"--upstream", "http://a", "--redis", "x"}, 2, "ratelimit-proxy: --redis: redis: is not the URL of a Redis"},
+		{[]string{"--upstream", "http://a", "--limit", "99999999999999999/s"}, 2, "ratelimit-proxy: --limit: rules[0].limit: limit is 99999999999999999, want 1 to 2^53"},
 		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
 		{[]string{"--upstream", "http://a", "--limit", ""}, 2, "ratelimit-proxy: --limit: is empty: set a value, or omit the flag"},
 		{[]string{"--upstream=http://a", "--redis="}, 2, "--redis: is empty"},

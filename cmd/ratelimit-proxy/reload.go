@@ -1,13 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os"
-	"os/signal"
 	"reflect"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,42 +25,57 @@ type reloader struct {
 	redis   string // the URL that was tried last
 }
 
-// watch reloads on SIGHUP and when the file changes, until ctx ends.
-func (r *reloader) watch(ctx context.Context, work *errgroup.Group) {
-	hangup, changed := make(chan os.Signal, 1), make(chan struct{}, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
+// lookEvery is the time between two looks at the file. Unlike notifications of the operating system, looking also works
+// for network file systems and for files that are replaced, mounted or linked.
+const lookEvery = 500 * time.Millisecond
+
+// watch reloads on a signal and when the file changes, until ctx ends.
+func (r *reloader) watch(ctx context.Context, work *errgroup.Group, hangup <-chan os.Signal) {
 	r.warnMistakes(ctx, work, r.started)
-	work.Go(func() error {
-		defer signal.Stop(hangup)
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-hangup:
-				r.reload(ctx, work, "SIGHUP")
-			case <-changed:
+	file := watchedFile{name: r.command.Config}
+	file.changed() // not yet
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			r.reload(ctx, work, "SIGHUP")
+		case <-look.C:
+			if file.name != fromStdin && file.changed() {
 				r.reload(ctx, work, "file changed")
 			}
 		}
-	})
-	if r.command.Config == "" || r.command.Config == fromStdin {
-		return
 	}
-	work.Go(func() error {
-		notify := func() {
-			select {
-			case changed <- struct{}{}:
-			default: // a reload is about to begin
-			}
-		}
-		if err := watchFile(ctx, r.command.Config, notify); err != nil {
-			r.log.Error("the configuration file can't be watched: only SIGHUP reloads it", slog.Any("error", err))
-		}
-		return nil
-	})
 }
 
-// warnMistakes logs what may be a mistake. It doesn't wait for Redis.
+// watchedFile notices changes of a file's content.
+type watchedFile struct {
+	name         string
+	seen, loaded []byte
+}
+
+// changed reports whether the content is new, and has been the same in the previous call: somebody may still be writing
+// the file. A file that can't be read has not changed. The first call returns false.
+func (f *watchedFile) changed() bool {
+	now, err := os.ReadFile(f.name)
+	if err != nil {
+		return false
+	}
+	settled := bytes.Equal(now, f.seen)
+	if f.seen == nil {
+		f.loaded = now
+	}
+	f.seen = now
+	if !settled || bytes.Equal(now, f.loaded) {
+		return false
+	}
+	f.loaded = now
+	return true
+}
+
+// warnMistakes logs probable mistakes. It doesn't wait for Redis.
 func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c config.Config) {
 	if len(c.Rules) == 0 {
 		r.log.Warn("there is no rule: nothing is limited")
@@ -79,7 +93,7 @@ func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c con
 	})
 }
 
-// ping returns the address of a Redis and the error of the first attempt to reach it.
+// ping tries once to reach a Redis. It returns the address and the error.
 func ping(ctx context.Context, url string) (addr string, err error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {
@@ -93,7 +107,7 @@ func ping(ctx context.Context, url string) (addr string, err error) {
 	return o.Addr, client.Ping(ctx).Err()
 }
 
-// reload reloads the configuration, the file's and the flags'.
+// reload replaces the configuration by that of the file and the flags.
 func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause string) {
 	var c config.Config
 	err := r.p.Reload(func() (_ config.Config, err error) {
@@ -111,22 +125,21 @@ func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause strin
 	}
 }
 
-// needRestart returns the fields that differ and that only a restart changes.
+// needRestart returns the changed fields that take effect only after a restart.
 func needRestart(a, b config.Config) (fields []string) {
-	if !reflect.DeepEqual(a.Listen, b.Listen) {
-		fields = append(fields, "listen")
-	}
-	if a.Admin != b.Admin {
-		fields = append(fields, "admin")
-	}
-	if a.Timeouts.Header != b.Timeouts.Header {
-		fields = append(fields, "timeouts.header")
-	}
-	if a.Timeouts.Idle != b.Timeouts.Idle {
-		fields = append(fields, "timeouts.idle")
-	}
-	if a.MaxHeaderBytes != b.MaxHeaderBytes {
-		fields = append(fields, "max_header_bytes")
+	for _, f := range []struct {
+		name string
+		a, b any
+	}{
+		{"listen", a.Listen, b.Listen},
+		{"admin", a.Admin, b.Admin},
+		{"timeouts.header", a.Timeouts.Header, b.Timeouts.Header},
+		{"timeouts.idle", a.Timeouts.Idle, b.Timeouts.Idle},
+		{"max_header_bytes", a.MaxHeaderBytes, b.MaxHeaderBytes},
+	} {
+		if !reflect.DeepEqual(f.a, f.b) {
+			fields = append(fields, f.name)
+		}
 	}
 	return fields
 }

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
-// runCommand is the flags of the command that runs the proxy.
+// runCommand has the flags of the command that runs the proxy.
 type runCommand struct {
 	Config   string        `help:"Configuration file (YAML), or - for standard input. Other flags override it." placeholder:"FILE"`
 	Listen   []string      `help:"Address to listen on (default: 127.0.0.1:8080). Can be repeated." placeholder:"ADDRESS"`
@@ -29,7 +31,7 @@ type runCommand struct {
 	Debug    bool          `help:"Also log errors of clients and of single calls to Redis."`
 
 	stdin io.Reader
-	read  *config.Config // from standard input, which can be read once
+	read  *config.Config // the configuration from standard input, which can be read only once
 }
 
 // file returns the configuration from the file.
@@ -44,7 +46,7 @@ func (r *runCommand) file() (config.Config, error) {
 	return c, err
 }
 
-// config returns the configuration from the file and the flags, which override it.
+// config returns the configuration from the file, with the changes by flags.
 func (r *runCommand) config() (c config.Config, err error) {
 	if r.Config != "" {
 		if c, err = r.file(); err != nil {
@@ -56,9 +58,11 @@ func (r *runCommand) config() (c config.Config, err error) {
 		for _, address := range r.Listen {
 			c.Listen = append(c.Listen, config.Listener{Address: address})
 		}
+		c.SetOrigin("listen", "--listen")
 	}
 	if r.Upstream != "" {
 		c.Upstreams, c.Routes = map[string]config.Upstream{"upstream": {URL: r.Upstream}}, nil
+		c.SetOrigin("upstreams", "--upstream")
 	}
 	if r.Limit != "" {
 		rate, err := config.ParseRate(r.Limit)
@@ -66,12 +70,15 @@ func (r *runCommand) config() (c config.Config, err error) {
 			return c, fmt.Errorf("--limit: %w", err)
 		}
 		c.Rules = []config.Rule{{Name: "limit", Limit: rate}}
+		c.SetOrigin("rules", "--limit")
 	}
 	if r.Redis != "" {
 		c.Redis = r.Redis
+		c.SetOrigin("redis", "--redis")
 	}
 	if r.Admin != "" {
 		c.Admin = r.Admin
+		c.SetOrigin("admin", "--admin")
 	}
 	if len(c.Upstreams) == 0 && r.Config == "" {
 		return c, errors.New("--upstream or --config is required, to know where requests go")
@@ -79,51 +86,24 @@ func (r *runCommand) config() (c config.Config, err error) {
 	if r.Grace < 0 {
 		return c, fmt.Errorf("--grace: is %v, want a time such as 30s", r.Grace)
 	}
-	c, err = c.Resolve()
-	return c, r.nameFlags(err)
+	return c.Resolve()
 }
 
-// nameFlags has the errors of fields that come from flags name the flags.
-func (r *runCommand) nameFlags(err error) error {
-	all, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	for _, err := range all.Unwrap() {
-		wrong, ok := errors.AsType[*config.FieldError](err)
-		if !ok {
-			continue
-		}
-		field := wrong.Field
-		for _, f := range []struct {
-			name  string
-			given bool
-		}{
-			{"--upstream", r.Upstream != "" && strings.HasPrefix(field, "upstreams.upstream")},
-			{"--listen", len(r.Listen) > 0 && strings.HasPrefix(field, "listen[")},
-			{"--limit", r.Limit != "" && strings.HasPrefix(field, "rules[")},
-			{"--redis", r.Redis != "" && field == "redis"},
-			{"--admin", r.Admin != "" && field == "admin"},
-		} {
-			if f.given {
-				wrong.At, wrong.Field = "", f.name
-			}
-		}
-	}
-	return err
-}
-
-// run serves until ctx ends.
-func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+// newProxy returns the proxy and its configuration.
+func (r *runCommand) newProxy(log *slog.Logger) (config.Config, *proxy.Proxy, error) {
 	c, err := r.config()
 	if err != nil {
-		return &usageError{err}
+		return c, nil, err
 	}
-	p, err := proxy.New(c, proxy.Options{Logger: log})
-	if err != nil {
-		return &usageError{err}
-	}
-	defer func() { _ = p.Close() }()
+	p, err := proxy.New(c, log)
+	return c, p, err
+}
+
+// serve serves until ctx ends.
+func (r *runCommand) serve(ctx context.Context, c config.Config, p *proxy.Proxy, stdout io.Writer, log *slog.Logger) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	listeners, err := listen(p, c)
 	if err != nil {
 		return err
@@ -143,10 +123,13 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 		}
 		work.Go(func() error { return ignoreClosed(serve(l)) })
 	}
-	(&reloader{command: r, p: p, started: c, log: log}).watch(ctx, work)
+	work.Go(func() error {
+		(&reloader{command: r, p: p, started: c, log: log}).watch(ctx, work, hangup)
+		return nil
+	})
 	work.Go(func() error {
 		<-ctx.Done()
-		log.Info("stopping", slog.Duration("grace", r.Grace))
+		log.Info("stopping", slog.String("grace", r.Grace.String()))
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Grace)
 		defer cancel()
 		if err := s.Shutdown(grace); err != nil {
@@ -157,7 +140,7 @@ func (r *runCommand) run(ctx context.Context, stdout io.Writer, log *slog.Logger
 	return work.Wait()
 }
 
-// ignoreClosed returns nil for the error of a server that was stopped.
+// ignoreClosed returns nil for the error that a server returns after Shutdown or Close.
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -165,7 +148,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// listen opens all addresses or none, the one of /healthz and /metrics last.
+// listen opens all addresses or none. The address of /healthz and /metrics is the last.
 func listen(p *proxy.Proxy, c config.Config) (out []net.Listener, err error) {
 	defer func() {
 		if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// FieldError reports what is wrong with a field of a [Config].
+// FieldError is an error in a field of a [Config].
 type FieldError struct {
-	// At is the file, line and column, "" if the configuration doesn't come from a file.
+	// At is the file, line and column, or the flag. It is empty for a configuration that was built in Go.
 	At string
 	// Field is the field's path, such as rules[0].key.
 	Field string
@@ -37,24 +37,22 @@ func (e *FieldError) Error() string {
 // Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// checker collects the errors of a configuration that has its defaults.
+// checker checks a configuration with its defaults and collects the errors.
 type checker struct {
 	c    *Config
 	errs []error
 }
 
-// add reports an error of a field; nil is none.
+// add reports an error of a field, unless err is nil.
 func (k *checker) add(field string, err error) {
 	if err == nil {
 		return
 	}
-	if wrong, ok := errors.AsType[*option.Error](err); ok { // whose package and field are Go's
+	if wrong, ok := errors.AsType[*option.Error](err); ok { // its field is named as in Go
 		err = errors.New(wrong.Reason)
 	}
 	e := &FieldError{Field: field, Err: err}
-	if k.c.source != nil {
-		e.At = k.c.source.at(field)
-	}
+	e.At = k.c.source.at(field)
 	k.errs = append(k.errs, e)
 }
 
@@ -76,17 +74,15 @@ func between[T int | int64 | Size | time.Duration](k *checker, field string, got
 }
 
 const (
-	maxReplicas = 1 << 20
-	minTimeout  = time.Microsecond
-	maxTimeout  = 24 * time.Hour
-	maxConns    = 1 << 20
+	minTimeout = time.Microsecond
+	maxTimeout = 24 * time.Hour
 )
 
 func (k *checker) config() {
 	c := k.c
 	k.listeners()
 	k.redis()
-	between(k, "replicas", c.Replicas, 1, maxReplicas)
+	between(k, "replicas", c.Replicas, 1, 1<<20)
 	between(k, "redis_timeout", c.RedisTimeout, minTimeout, time.Hour)
 	k.clients()
 	k.routes()
@@ -129,8 +125,7 @@ func validPort(port string) bool {
 	return err == nil && n > 0
 }
 
-// CheckFiles returns an error for each certificate of a listener that can't be used. Resolve
-// doesn't read them.
+// CheckFiles returns an error for each certificate of a listener that can't be used. Resolve doesn't read these files.
 func (c Config) CheckFiles() error {
 	k := &checker{c: &c}
 	for i, l := range c.Listen {
@@ -180,17 +175,15 @@ func (k *checker) routes() {
 	} else if len(c.Routes) == 0 {
 		k.addf("routes", "there are none, but more than one upstream")
 	}
-	var earlier claims
 	for i, r := range c.Routes {
 		field := fmt.Sprintf("routes[%d]", i)
 		if _, ok := c.Upstreams[r.Upstream]; !ok {
 			k.addf(field+".upstream", "there is no upstream %q", r.Upstream)
 		}
 		k.match(r.Match, field+".match")
-		if other := earlier.coverOf(r.Match); other != "" {
-			k.addf(field, "is never used: %s matches all its requests", other)
+		if r.Match.matchesAll() && i+1 < len(c.Routes) {
+			k.addf(field, "matches all requests: the routes after it are never used")
 		}
-		earlier = earlier.with(field, r.Match)
 	}
 }
 
@@ -209,23 +202,19 @@ func (k *checker) status() {
 	}
 }
 
-// header refuses a header that requests don't have where they are matched and counted, or that
-// isn't one to net/http.
+// header refuses a header that requests no longer have when they are matched and counted.
 func (k *checker) header(field, name string) {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
-	case "Host":
-		k.addf(field, "Host cannot be matched or counted by as a header: use hosts or {host}")
-	case "Transfer-Encoding", "Trailer": // net/http removes them
-		k.addf(field, "the header %s cannot be matched or counted by: it is about the connection", name)
+	case "Host", "Transfer-Encoding", "Trailer": // net/http removes them from the header
+		k.addf(field, "the header %s can't be matched or counted by (for the host, use hosts or {host})", name)
 	}
 	if isToken(name) && !ForwardedName(name, k.c.Headers.Underscores) {
 		k.addf(field, "the header %s is dropped from requests, since its name has other characters than letters, digits and - (see headers.underscores)", name)
 	}
 }
 
-// ForwardedName reports whether a request header with this name is passed on: the name has
-// only letters, digits and "-", or "_" if underscores is set. Servers that pass headers on as
-// CGI does take X_Real_IP for X-Real-IP.
+// ForwardedName reports whether request headers with this name are passed on. Only letters, digits and "-" are allowed,
+// and "_" if underscores is set: CGI and its successors read X_Real_IP as X-Real-IP.
 func ForwardedName(name string, underscores bool) bool {
 	for i := range len(name) {
 		switch c := name[i]; {

@@ -47,25 +47,21 @@ func (k *checker) headers(headers map[string]string, field string) {
 			k.addf(at, "is the same header as another, %s", canonical)
 		}
 		taken[canonical] = true
-		err := checkFieldValue(headers[name])
-		if err == nil && headers[name] != "*" {
-			err = checkValueOf(canonical, headers[name])
-		}
-		if err != nil {
+		if err := checkFieldValue(headers[name]); err != nil {
 			k.addf(at, "%q %w", headers[name], err)
 		}
 	}
 }
 
-// IsMethod reports whether m is the name of a method. One with a lower-case letter isn't: some
-// servers read "post" as POST.
+// IsMethod reports whether m is the name of a method. Lower-case letters are not allowed, since some servers read
+// "post" as POST.
 func IsMethod(m string) bool {
 	return m != "" && !strings.ContainsFunc(m, func(c rune) bool {
 		return (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 	})
 }
 
-// checkMethod returns an error if no request that rules apply to has this method.
+// checkMethod returns an error if no request with this method reaches the rules.
 func checkMethod(m string) error {
 	switch {
 	case !IsMethod(m):
@@ -76,11 +72,10 @@ func checkMethod(m string) error {
 	return nil
 }
 
-// escape matches what stands for another character in a URL.
+// escape matches an escape in a URL, such as %20.
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// checkPath returns an error if no path has the form that rules compare: decoded and without
-// parameters.
+// checkPath returns an error if a clean path is never equal to p, for example because p has escapes or parameters.
 func checkPath(p string) error {
 	switch {
 	case p == "" || p[0] != '/':
@@ -114,24 +109,13 @@ func checkPattern(p string) error {
 	return nil
 }
 
-// checkFieldValue returns an error if no header of a request has this value.
+// checkFieldValue returns an error if no request header can have this value.
 func checkFieldValue(v string) error {
 	switch {
 	case v != textproto.TrimString(v):
 		return errors.New("never matches: a header's value doesn't begin or end with a space")
 	case strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 		return errors.New("never matches: a header's value has no control characters")
-	}
-	return nil
-}
-
-// checkValueOf returns an error if the proxy refuses all requests that have this value in the header.
-func checkValueOf(header, value string) error {
-	switch {
-	case header == "Upgrade" && !strings.EqualFold(value, "websocket"):
-		return errors.New("never matches: only upgrades to websocket are supported")
-	case header == "Content-Length" && (value == "" || strings.Trim(value, "0123456789") != ""):
-		return errors.New("never matches: a length is a number")
 	}
 	return nil
 }

@@ -14,18 +14,14 @@ import (
 
 // rules checks [Config.Rules].
 func (k *checker) rules() {
-	var last claims
 	for i, r := range k.c.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		if slices.ContainsFunc(k.c.Rules[:i], func(other Rule) bool { return other.Name == r.Name }) {
 			k.addf(field+".name", "is also the name of another rule, %q", r.Name)
 		}
 		k.rule(&r, field)
-		if other := last.coverOf(r.Match); other != "" {
-			k.addf(field, "is never used: %s is last and matches all its requests", other)
-		}
-		if r.Last {
-			last = last.with(field, r.Match)
+		if r.Last && r.Match.matchesAll() && i+1 < len(k.c.Rules) {
+			k.addf(field, "is last and matches all requests: the rules after it are never used")
 		}
 	}
 }
@@ -57,38 +53,22 @@ func (k *checker) rule(r *Rule, field string) {
 
 // tiers checks [Rule.Tiers]. key is nil if it is not valid.
 func (k *checker) tiers(r *Rule, key Key, cost int64, field string) {
-	var anyKey claims
-	byKey := map[string]claims{}
 	for i, t := range r.Tiers {
 		at := fmt.Sprintf("%s.tiers[%d]", field, i)
 		k.match(t.Match, at+".match")
 		k.limits(t.Limit, t.Limits, cost, at)
-		if other := anyKey.coverOf(t.Match); other != "" {
-			k.addf(at, "is never used: %s matches all its requests", other)
-		}
-		if t.Match.excludesMethods(&r.Match) {
-			k.addf(at, "is never used: the rule doesn't match its methods")
-		}
-		if len(t.Keys) == 0 {
-			anyKey = anyKey.with(at, t.Match)
-		}
 		for n, text := range t.Keys {
-			field := fmt.Sprintf("%s.keys[%d]", at, n)
-			if key != nil {
-				k.tierKey(text, key, field)
+			if key == nil {
+				break
 			}
-			if slices.Contains(r.Deny, text) {
-				k.addf(field, "%q is never used: deny has it", text)
+			if _, err := key.Values(text); err != nil {
+				k.addf(fmt.Sprintf("%s.keys[%d]", at, n), "%q is not a value of the key: it %w", text, err)
 			}
-			if other := byKey[text].coverOf(t.Match); other != "" && other != at {
-				k.addf(field, "%q is never used: %s has it for all its requests", text, other)
-			}
-			byKey[text] = byKey[text].with(at, t.Match)
 		}
 	}
 }
 
-// limits checks the limits of a rule or a tier, and that a request can cost as much as it does.
+// limits checks the limits of a rule or a tier. None of them may be smaller than the cost of a request.
 func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 	switch {
 	case short != (Rate{}) && len(full) > 0:
@@ -117,7 +97,7 @@ func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 	}
 }
 
-// limitError returns an error of package ratelimit with the field's name in YAML.
+// limitError returns an error of package ratelimit with the name of the field in YAML.
 func limitError(err error) error {
 	if wrong, ok := errors.AsType[*option.Error](err); ok {
 		_, field, _ := strings.Cut(wrong.Field, ".")
@@ -145,30 +125,23 @@ func (k *checker) list(entries []string, key Key, field string) {
 	}
 }
 
-// network refuses the network of all addresses that NAT64 translates. Such an address counts as its IPv4
-// address, and so the network would be that of all IPv4 addresses.
+// network refuses the network of all addresses that NAT64 translates. Such an address counts as its IPv4 address, so
+// that the network would contain all IPv4 addresses.
 func (k *checker) network(p netip.Prefix, field string) {
 	if p.Masked() == netaddr.NAT64 {
 		k.addf(field, "%v is the network of all IPv4 addresses behind NAT64, which count as IPv4 addresses: want 0.0.0.0/0 for all of these", p)
 	}
 }
 
-// looksLikeAddress reports whether text, which is not an address or a network, may be meant as one:
-// 10.0.0.256 or 2001:db8::/129.
+// looksLikeAddress reports whether text, which is not an address or a network, looks like one: 10.0.0.256 or
+// 2001:db8::/129.
 func looksLikeAddress(text string) bool {
 	address, _, isNetwork := strings.Cut(text, "/")
 	_, err := netip.ParseAddr(address)
 	return isNetwork && err == nil || strings.Count(text, ".") == 3 && strings.Trim(text, "0123456789./") == ""
 }
 
-// tierKey checks one of [Tier.Keys].
-func (k *checker) tierKey(text string, key Key, field string) {
-	if _, err := key.Values(text); err != nil {
-		k.addf(field, "%q is not a value of the key: it %w", text, err)
-	}
-}
-
-// Rule returns the rule of package ratelimit that the limit stands for.
+// Rule returns the limit as a rule of package ratelimit.
 func (l Limit) Rule() (ratelimit.Rule, error) {
 	block, limit, per := l.Block, l.Rate.Limit, l.Rate.Per
 	switch {

@@ -1,3 +1,7 @@
+// Package config is the configuration of the rate-limiting proxy.
+//
+// [Parse] reads a [Config] from YAML, and [Config.Resolve] fills in the defaults and checks it. Errors are of type
+// [*FieldError] and name the line and the field. docs/proxy.md describes the effect of each field.
 package config
 
 import (
@@ -9,7 +13,7 @@ import (
 
 // Config is the configuration of a proxy. The zero value of a field means its default.
 type Config struct {
-	// Listen is the addresses that clients connect to. Default: 127.0.0.1:8080.
+	// Listen are the addresses that clients connect to. Default: 127.0.0.1:8080.
 	Listen []Listener `yaml:"listen"`
 	// Admin is the address of /healthz and /metrics. Default: none.
 	Admin string `yaml:"admin"`
@@ -40,18 +44,17 @@ type Config struct {
 	MaxHeaderBytes Size   `yaml:"max_header_bytes"`
 	Memory         Memory `yaml:"memory"`
 
-	source *source // nil if the configuration doesn't come from a file
+	source *source // nil for a configuration that was built in Go
 }
 
-// Listener is an address that clients connect to. In YAML, the address alone will do.
+// Listener is an address that clients connect to. In YAML, it can also be the address alone.
 type Listener struct {
 	// Address is host:port.
 	Address string `yaml:"address"`
 	// Cert and Key are PEM files for TLS and HTTP/2, which are reloaded when they change.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// ProxyProtocol are the addresses whose connections, and no others, must begin with a
-	// PROXY protocol header.
+	// ProxyProtocol are the addresses that must begin their connections with a PROXY protocol header. Others must not.
 	ProxyProtocol []netip.Prefix `yaml:"proxy_protocol"`
 }
 
@@ -59,9 +62,9 @@ type Listener struct {
 type Upstream struct {
 	// URL is http:// or https://, with an optional path that is put before the request's.
 	URL string `yaml:"url"`
-	// Host is which Host the upstream gets: "client" (the default) or "upstream" (the URL's).
+	// Host selects the Host that the upstream gets: "client" (the default) or "upstream" (the URL's).
 	Host string `yaml:"host"`
-	// HTTP2 is "cleartext" for HTTP/2 without TLS, or "off". Default: if TLS negotiates it.
+	// HTTP2 is "cleartext" for HTTP/2 without TLS. Default: HTTP/2 if TLS negotiates it.
 	HTTP2 string `yaml:"http2"`
 	// CA is a PEM file of certificate authorities. Default: the system's.
 	CA string `yaml:"ca"`
@@ -69,12 +72,8 @@ type Upstream struct {
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
 	// ProxyProtocol is the version, 1 or 2, of the PROXY protocol header to send. Default: none.
 	ProxyProtocol int `yaml:"proxy_protocol"`
-	// DialTimeout bounds connecting, and the TLS handshake. Default: 5s.
-	DialTimeout time.Duration `yaml:"dial_timeout"`
 	// ResponseTimeout bounds the wait for the response's header. Default: 30s.
 	ResponseTimeout time.Duration `yaml:"response_timeout"`
-	// IdleConnections is how many idle connections are kept. Default: 512.
-	IdleConnections int `yaml:"idle_connections"`
 	// MaxConnections bounds the connections; further requests wait. Default: no bound.
 	MaxConnections int `yaml:"max_connections"`
 }
@@ -85,8 +84,7 @@ type Route struct {
 	Upstream string `yaml:"upstream"`
 }
 
-// Match is a condition on a request. All fields that are set must match; an empty Match
-// matches every request.
+// Match is a condition on a request. All fields that are set must match. An empty Match matches every request.
 type Match struct {
 	// Methods are names such as GET.
 	Methods []string `yaml:"methods"`
@@ -103,31 +101,30 @@ type Rule struct {
 	// Name identifies the rule in headers, logs and metrics: letters, digits, "-" and "_".
 	Name  string `yaml:"name"`
 	Match Match  `yaml:"match"`
-	// Key is what requests are counted by, a template of {client.ip}, {header.NAME},
-	// {cookie.NAME}, {query.NAME}, {host}, {path} and {method}. Default:
-	// {header.Authorization}.
+	// Key is a template of {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path} and {method}.
+	// Requests with equal keys are counted together. Default: {header.Authorization}.
 	Key string `yaml:"key"`
-	// Missing applies to a request without a unique key: count it by its address ("address",
-	// the default), answer 400 ("reject"), or don't limit it by this rule ("skip").
+	// Missing applies to requests without a unique key: count them by address ("address", the default), answer 400
+	// ("reject"), or don't limit them with this rule ("skip").
 	Missing string `yaml:"missing"`
 	// Limit is a fixed window, such as 10/60s.
 	Limit Rate `yaml:"limit"`
-	// Limits are set in place of Limit for several limits, or for other algorithms.
+	// Limits replaces Limit if there are several limits, or other algorithms.
 	Limits []Limit `yaml:"limits"`
 	// Cost is the units of a request: a number, or "{header.NAME}". Default: 1.
 	Cost string `yaml:"cost"`
 	// Tiers replace the limits for some requests. The first match counts.
 	Tiers []Tier `yaml:"tiers"`
-	// OnError applies while Redis doesn't answer: allow requests ("open"), answer 503
-	// ("closed", the default), or allow Limit/Replicas in this process ("local").
+	// OnError applies while Redis doesn't answer: allow requests ("open"), answer 503 ("closed", the default), or allow
+	// Limit/Replicas in this process ("local").
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses, networks or values of the key, as [Key.Values] reads them, that
-	// this rule doesn't limit, or that are answered 403. Deny comes first.
+	// Allow and Deny are addresses, networks or values of the key, see [Key.Values]. The rule does not limit those in
+	// Allow, and answers those in Deny with 403. Deny comes first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
-	// Last ends the list of rules for the requests that match this one.
+	// Last exempts the requests that match from the rules after this one.
 	Last bool `yaml:"last"`
 }
 
@@ -138,18 +135,18 @@ type Limit struct {
 	// Algorithm is window (the default), throttle, buckets, log, stream or gcra.
 	Algorithm string `yaml:"algorithm"`
 	Rate      Rate   `yaml:"rate"`
-	// Burst is how many units of a gcra may pass at once. Default: the rate's number.
+	// Burst is the number of units of a gcra that may pass at once. Default: the rate's number.
 	Burst int64 `yaml:"burst"`
 	// Interval is the length of a bucket. Default: derived from the rate's time.
 	Interval time.Duration `yaml:"interval"`
-	// Block denies a key for a while (for) after a number of denials (after).
+	// Block denies a key for the time For after a number After of denials.
 	Block ratelimit.Block `yaml:"block"`
 }
 
-// Tier is the limits of the requests that match and whose key is one of Keys.
+// Tier has other limits for the requests that match and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
-	// Keys are values of the key, as [Key.Values] reads them. Default: any.
+	// Keys are values of the key, see [Key.Values]. Default: any.
 	Keys   []string `yaml:"keys"`
 	Limit  Rate     `yaml:"limit"`
 	Limits []Limit  `yaml:"limits"`
@@ -165,10 +162,9 @@ type Headers struct {
 	Underscores bool `yaml:"underscores"`
 }
 
-// Status configures how clients read what is left of a limit. Without Allow and Token, the
-// status is answered 404.
+// Status configures how clients read the state of their limits. Without Allow and Token, the answer is 404.
 type Status struct {
-	// Path is where GET <path>/<key> answers, or "off". Default: /status.
+	// Path is the prefix of GET <path>/<key>, or "off". Default: /status.
 	Path string `yaml:"path"`
 	// Header enables the request header X-RateLimit-Status. Default: true.
 	Header *bool `yaml:"header"`
@@ -182,8 +178,8 @@ type Status struct {
 type Timeouts struct {
 	// Header bounds reading the header of a request. Default: 10s.
 	Header time.Duration `yaml:"header"`
-	// Stall bounds the time without progress of a request's body. A client may read nothing of
-	// a response for up to twice that. Default: 1m.
+	// Stall bounds the time in which a client sends nothing of a request's body. A client may read nothing of a
+	// response for up to twice that time. Default: 1m.
 	Stall time.Duration `yaml:"stall"`
 	// Idle bounds the wait for the next request on a connection. Default: 2m.
 	Idle time.Duration `yaml:"idle"`
@@ -191,7 +187,7 @@ type Timeouts struct {
 
 // Memory bounds the counters in memory.
 type Memory struct {
-	// MaxBytes bounds all counters together, at least 1MiB. A key of a fixed window or a gcra
-	// takes about 40 bytes. Default: 128MiB.
+	// MaxBytes bounds all counters together, at least 1MiB. A key of a fixed window or a gcra takes about 40 bytes.
+	// Default: 128MiB.
 	MaxBytes Size `yaml:"max_bytes"`
 }

@@ -41,7 +41,7 @@ func TestErrorPositions(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
 		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:12: rules[0].limit: "10" is not a rate`},
-		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s or h`},
+		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s, h or 7d`},
 		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is not a whole number above 0`},
 		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: rules[0]: unknown field "colour", want one of name, match, key, `},
 		{ok + "listen: [1, 2\n", `p.yaml:3:`},
@@ -87,10 +87,10 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "listen: [{address: ':1', cert: /none/c, key: /none/k}]\n", `p.yaml:3:32: listen[0].cert: /none/c, key /none/k: open /none/c`},
 		{ok + "---\nadmin: :1\n", `p.yaml: want one document, not 2`},
 		{ok + "replicas: many\n", `p.yaml:3:11: replicas: "many": want a whole number`},
-		{ok + "max_header_bytes: [1]\n", `p.yaml:3:19: max_header_bytes: want a single value`},
+		{ok + "max_header_bytes: [1]\n", `p.yaml:3:19: max_header_bytes: "[": want a single value`},
 		{ok + "headers: {legacy: maybe}\n", `p.yaml:3:19: headers.legacy: "maybe": want true or false`},
-		{ok + "client_header: [a]\n", `p.yaml:3:16: client_header: "[": want text`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, key: {client.ip}}\n", `p.yaml:4:32: rules[0].key: "{": want text: what begins with { needs quotes`},
+		{ok + "client_header: [a]\n", `p.yaml:3:16: client_header: "[": want a single value`},
+		{ok + "rules:\n  - {name: a, limit: 1/s, key: {client.ip}}\n", `p.yaml:4:32: rules[0].key: "{": want text: a text that begins with { needs quotes`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{header.a b}'}\n", `rules[0].key: {header.a b} is unknown`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{cookie.a;b}'}\n", `rules[0].key: {cookie.a;b} is unknown`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, cost: '{header.}'}\n", `rules[0].cost: "{header.}" doesn't name a header`},
@@ -134,7 +134,7 @@ func TestErrorPositions(t *testing.T) {
 		{"upstreams:\n  a: {url: https://a, ca: /nowhere}\n", `upstreams.a.ca: open /nowhere`},
 		{"upstreams:\n  a: {url: http://a, proxy_protocol: 3}\n", `upstreams.a.proxy_protocol: is 3`},
 		{"upstreams:\n  a: {url: http://a, host: b}\n", `upstreams.a.host: "b", want`},
-		{"upstreams:\n  a: {url: http://a, dial_timeout: -1s}\n", `upstreams.a.dial_timeout: is -1s`},
+		{"upstreams:\n  a: {url: http://a, response_timeout: -1s}\n", `upstreams.a.response_timeout: is -1s`},
 		{"", `upstreams: there are none`},
 		{"# nothing\n", `upstreams: there are none`},
 	} {
@@ -157,6 +157,8 @@ func TestAllErrorsAreReported(t *testing.T) {
 	var field *FieldError
 	require.True(t, errors.As(err, &field))
 	require.NotEmpty(t, field.At)
+	conf.SetOrigin("timeouts", "--flag")
+	require.ErrorContains(t, check(conf), "--flag: timeouts.idle: is -1s")
 	conf.source = nil
 	require.True(t, errors.As(check(conf), &field))
 	require.Empty(t, field.At, "a configuration in Go has no lines")
@@ -164,8 +166,8 @@ func TestAllErrorsAreReported(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	for text, want := range map[string]Rate{
-		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, " 7 / 1m30s": {7, 90 * time.Second},
-		"10/1d": {10, 24 * time.Hour}, "10/min": {10, time.Minute}, "10/ 2 days": {10, 48 * time.Hour}, "1/sec": {1, time.Second}, "1/1.5h": {1, 90 * time.Minute},
+		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, "7/1m30s": {7, 90 * time.Second},
+		"10/d": {10, 24 * time.Hour}, "10/7d": {10, 168 * time.Hour}, "1/ms": {1, time.Millisecond}, "1/1.5h": {1, 90 * time.Minute},
 	} {
 		r, err := ParseRate(text)
 		require.NoError(t, err)
@@ -175,11 +177,11 @@ func TestRates(t *testing.T) {
 		require.Equal(t, r, again)
 	}
 	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s", "1/1.5d", "1/-1d", "1/0d",
-		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week"} {
+		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week", "10/ 1s", "1/+1d", "1/65536d", "1/1d1h"} {
 		require.Error(t, rateError(text), text)
 	}
-	require.ErrorContains(t, rateError("10/week"), `"1week" is not a time, want one such as 60s or h: units are ms, s (sec), m (min), h (hour) and d (day)`)
-	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2 MiB": 2 << 20, "1GiB": 1 << 30} {
+	require.ErrorContains(t, rateError("10/week"), `"week" is not a time, want one such as 60s, h or 7d`)
+	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2MiB": 2 << 20, "1GiB": 1 << 30} {
 		s, err := parseSize(text)
 		require.NoError(t, err)
 		require.Equal(t, want, s)
@@ -199,17 +201,19 @@ func TestStrictValues(t *testing.T) {
 	)
 	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}", "upstreams: {main: {url: http://a, proxy_protocol: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
-	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, dial_timeout: %s}}",
+	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, response_timeout: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}
 	bools := []string{"headers: {legacy: %s}", "headers: {forwarded: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
 	texts := []string{"redis: %s", "status: {token: %s}", "rules: %s", "rules: [%s]", "rules: [{name: a, limit: %s}]", "trusted_proxies: [%s]", "listen: [%s]",
 		"timeouts: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
+	single := append(append(append([]string{}, integers...), durations...), bools...)
 	for want, c := range map[string]struct{ fields, values []string }{
-		whole:                  {integers, []string{"1.5", "2.0", "1e3", "'2'", "0x10", "0o10", "010", "1_000", "+2", ".inf", "true", "many", "99999999999999999999", "[1]"}},
-		time:                   {durations, []string{"5", "1.5", "0", "'5'", "true", "soon", "1.5d", "99999999999d", "[1s]", "10 parsecs"}},
-		truth:                  {bools, []string{"'true'", "yes", "on", "1", "0", "maybe", "[true]"}},
-		noValue:                {append(append(append(texts, integers...), durations...), bools...), []string{"~", "null", " "}},
-		"tags have no meaning": {texts, []string{"!!str 1", "!!float 1"}},
+		whole:                 {integers, []string{"1.5", "2.0", "1e3", "-0", "'2'", "0x10", "0o10", "010", "1_000", "+2", ".inf", "true", "many", "99999999999999999999"}},
+		time:                  {durations, []string{"5", "1.5", "'5'", "true", "soon", "1.5d", "99999999999d", "10 parsecs"}},
+		truth:                 {bools, []string{"'true'", "yes", "on", "1", "0", "maybe"}},
+		noValue:               {append(texts, single...), []string{"~", "null", " "}},
+		"want a single value": {single, []string{"[1]", "[true]", "{}"}},
+		"not supported":       {texts, []string{"!!str 1", "!!float 1", "&a 1", "*a"}},
 	} {
 		for _, field := range c.fields {
 			for _, value := range c.values {
@@ -235,10 +239,10 @@ client_header: 010
 status: {token: 1_000, path: 0x10}
 redis: |
   redis://a
-redis_timeout: 1 day
-upstreams: {8080: {url: http://a, response_timeout: &t 1m}, b: {url: http://b, response_timeout: *t}}
+redis_timeout: 1d
+upstreams: {8080: {url: http://a, response_timeout: 1m}}
 rules:
-  - {name: 1e3, match: {headers: {X: 1.50}}, cost: 2, deny: [010, 0.10, true, 1_000], tiers: [{keys: [0o7], limit: 1/d}], limit: 2/2min}
+  - {name: 1e3, match: {headers: {X: 1.50}}, cost: 2, deny: [010, 0.10, true, 1_000], tiers: [{keys: [0o7], limit: 1/d}], limit: 2/2m}
   - {name: -0, limits: [{rate: 9/s, block: {after: 2, for: 1.5h}}], shadow: true}
 `)
 	require.Equal(t, "010", c.ClientHeader)
@@ -246,7 +250,6 @@ rules:
 	require.Equal(t, "redis://a\n", c.Redis)
 	require.Equal(t, 24*hour, c.RedisTimeout)
 	require.Equal(t, hour/60, c.Upstreams["8080"].ResponseTimeout)
-	require.Equal(t, hour/60, c.Upstreams["b"].ResponseTimeout)
 	r := c.Rules[0]
 	require.Equal(t, []any{"1e3", "1.50", "2", []string{"010", "0.10", "true", "1_000"}, []string{"0o7"}},
 		[]any{r.Name, r.Match.Headers["X"], r.Cost, r.Deny, r.Tiers[0].Keys})

@@ -3,27 +3,71 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 )
 
-// set sets a value that parse reads.
-func set[T any](d *decoder, n ast.Node, to reflect.Value, path string, parse func(string) (T, error)) {
-	if _, ok := n.(ast.ScalarNode); !ok {
-		d.errorf(n, path, "want a single value")
+// decoder sets Go values from the nodes of a YAML file. The decoder of the YAML library would read 1.5 as 1, 010 as 8
+// and an empty value as the default.
+type decoder struct {
+	source *source
+	errs   []error
+}
+
+// position returns the file, line and column of a node.
+func (d *decoder) position(n ast.Node) string {
+	at := n.GetToken().Position
+	return fmt.Sprintf("%s:%d:%d", d.source.name, at.Line, at.Column)
+}
+
+// errorf reports an error of the field with this path, "" for the whole file.
+func (d *decoder) errorf(n ast.Node, path, format string, args ...any) {
+	at, err := d.position(n), fmt.Errorf(format, args...)
+	if path == "" {
+		d.errs = append(d.errs, fmt.Errorf("%s: %w", at, err))
 		return
 	}
-	v, err := parse(n.GetToken().Value)
-	if err != nil {
-		d.errorf(n, path, "%w", err)
+	d.errs = append(d.errs, &FieldError{at, path, err})
+}
+
+// decode sets the field with this path from a node.
+func (d *decoder) decode(n ast.Node, to reflect.Value, path string) {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		d.errorf(n, path, "%s: anchors, aliases and tags are not supported", n.GetToken().Value)
+		return
+	case *ast.NullNode:
+		d.errorf(n, path, "has no value: set one, or omit the field for its default")
 		return
 	}
-	to.Set(reflect.ValueOf(v))
+	d.source.positions[path] = d.position(n)
+	_, single := n.(ast.ScalarNode)
+	switch t := to.Type(); {
+	case t.Kind() == reflect.Pointer:
+		to.Set(reflect.New(t.Elem()))
+		d.decode(n, to.Elem(), path)
+	case t == reflect.TypeFor[Listener]() && single:
+		d.decode(n, to.FieldByName("Address"), path+".address")
+	case t.Kind() == reflect.Slice:
+		d.list(n, to, path)
+	case t.Kind() == reflect.Map, t.Kind() == reflect.Struct && parsers[t] == nil:
+		d.mapping(n, to, path)
+	case !single:
+		_, braces := n.(*ast.MappingNode)
+		if braces && t.Kind() == reflect.String {
+			d.errorf(n, path, `%q: want text: a text that begins with { needs quotes, "{client.ip}"`, n.GetToken().Value)
+			return
+		}
+		d.errorf(n, path, "%q: want a single value", n.GetToken().Value)
+	default:
+		d.scalar(n, to, path)
+	}
 }
 
 func (d *decoder) list(n ast.Node, to reflect.Value, path string) {
@@ -49,50 +93,59 @@ func (d *decoder) mapping(n ast.Node, to reflect.Value, path string) {
 	default:
 		d.errorf(n, path, "%q: want fields, such as {name: value}", n.GetToken().Value)
 	}
-	if to.Kind() == reflect.Map {
-		to.Set(reflect.MakeMap(to.Type()))
-	}
-	for _, e := range entries {
-		if to.Kind() == reflect.Map {
-			d.mapEntry(e, to, path)
-		} else {
+	if to.Kind() == reflect.Struct {
+		for _, e := range entries {
 			d.structField(e, to, path)
 		}
-	}
-}
-
-func (d *decoder) mapEntry(e *ast.MappingValueNode, to reflect.Value, path string) {
-	name := e.Key.GetToken().Value
-	if _, isText := e.Key.(*ast.StringNode); !isText && !wholeNumber.MatchString(name) {
-		d.errorf(e.Key, path, "%q is not text: put it in quotes", name)
 		return
 	}
-	v := reflect.New(to.Type().Elem()).Elem()
-	d.decode(e.Value, v, path+"."+name)
-	to.SetMapIndex(reflect.ValueOf(name), v)
+	to.Set(reflect.MakeMap(to.Type()))
+	for _, e := range entries {
+		name := e.Key.GetToken().Value
+		if _, isText := e.Key.(*ast.StringNode); !isText && !isWholeNumber(name) {
+			d.errorf(e.Key, path, "%q is not text: put it in quotes", name)
+			continue
+		}
+		v := reflect.New(to.Type().Elem()).Elem()
+		d.decode(e.Value, v, path+"."+name)
+		to.SetMapIndex(reflect.ValueOf(name), v)
+	}
 }
 
 func (d *decoder) structField(e *ast.MappingValueNode, to reflect.Value, path string) {
 	name := e.Key.GetToken().Value
-	field := fieldNamed(to, name)
-	if !field.IsValid() {
-		d.errorf(e.Key, path, "unknown field %q, want one of %s", name, strings.Join(fieldNames(to.Type()), ", "))
+	i := slices.Index(fieldNames(to.Type()), name)
+	if i < 0 || name == "" {
+		names := slices.DeleteFunc(fieldNames(to.Type()), func(name string) bool { return name == "" })
+		d.errorf(e.Key, path, "unknown field %q, want one of %s", name, strings.Join(names, ", "))
 		return
 	}
 	if path != "" {
 		path += "."
 	}
 	before := len(d.errs)
-	d.decode(e.Value, field, path+name)
-	if len(d.errs) == before && meansDefault(field, name) {
+	d.decode(e.Value, to.Field(i), path+name)
+	if len(d.errs) == before && meansDefault(to.Field(i), name) {
 		d.errorf(e.Value, path+name, "is empty or zero: set another value, or omit the field for its default")
 	}
 }
 
-// notEmpty are the lists and maps whose default is not that they are empty.
+// fieldNames returns the names in YAML of a struct's fields, "" for a field that is not exported.
+func fieldNames(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f, name := t.Field(i), ""
+		if f.IsExported() {
+			name = cmp.Or(f.Tag.Get("yaml"), strings.ToLower(f.Name))
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// notEmpty lists the lists and maps whose default is not empty.
 var notEmpty = []string{"listen", "routes", "methods", "hosts", "paths", "headers", "keys"}
 
-// meansDefault reports whether the value of a field would be replaced by another one, its default.
+// meansDefault reports whether the default would replace the value of a field.
 func meansDefault(field reflect.Value, name string) bool {
 	switch field.Kind() {
 	case reflect.String, reflect.Int, reflect.Int64:
@@ -104,72 +157,55 @@ func meansDefault(field reflect.Value, name string) bool {
 	}
 }
 
-// fieldNamed returns the field of a struct with a name in YAML, the zero Value if none has it.
-func fieldNamed(v reflect.Value, name string) reflect.Value {
-	for i := range v.NumField() {
-		if name != "" && fieldName(v.Type().Field(i)) == name {
-			return v.Field(i)
-		}
-	}
-	return reflect.Value{}
+// parsers are the functions that read values from text, by their types.
+var parsers = map[reflect.Type]func(string) (any, error){
+	reflect.TypeFor[Rate]():          parserOf(ParseRate),
+	reflect.TypeFor[Size]():          parserOf(parseSize),
+	reflect.TypeFor[netip.Prefix]():  parserOf(parsePrefix),
+	reflect.TypeFor[time.Duration](): parserOf(parseDuration),
 }
 
-// wholeNumber matches a number that every reader of YAML takes for the same.
-var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+func parserOf[T any](parse func(string) (T, error)) func(string) (any, error) {
+	return func(text string) (any, error) { return parse(text) }
+}
 
-// scalar sets a duration, a bool, a text or a whole number.
+// isWholeNumber reports whether every reader of YAML reads text as the same number, which 010 is not.
+func isWholeNumber(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && strconv.FormatInt(n, 10) == text
+}
+
+// scalar sets a value from a node that is neither a list nor a mapping.
 func (d *decoder) scalar(n ast.Node, to reflect.Value, path string) {
 	text := n.GetToken().Value
-	switch {
-	case to.Type() == durationType:
-		v, err := parseDuration(text)
-		if _, ok := n.(ast.ScalarNode); !ok || err != nil || text == "0" {
-			d.errorf(n, path, "%q: want a time with its unit, such as 50ms: %s", text, timeUnits)
+	if parse := parsers[to.Type()]; parse != nil {
+		v, err := parse(text)
+		if err != nil {
+			d.errorf(n, path, "%w", err)
 			return
 		}
-		to.SetInt(int64(v))
-	case to.Kind() == reflect.Bool:
+		to.Set(reflect.ValueOf(v))
+		return
+	}
+	switch to.Kind() {
+	case reflect.Bool:
 		v, ok := n.(*ast.BoolNode)
 		if !ok {
 			d.errorf(n, path, "%q: want true or false", text)
 			return
 		}
 		to.SetBool(v.Value)
-	case to.Kind() == reflect.String:
-		switch v := n.(type) {
-		case *ast.MappingNode:
-			d.errorf(n, path, `%q: want text: what begins with { needs quotes, "{client.ip}"`, text)
-		case *ast.LiteralNode:
-			to.SetString(v.Value.Value)
-		case ast.ScalarNode:
-			to.SetString(text)
-		default:
-			d.errorf(n, path, "%q: want text", text)
+	case reflect.String:
+		if v, ok := n.(*ast.LiteralNode); ok {
+			text = v.Value.Value
 		}
+		to.SetString(text)
 	default:
 		v, err := strconv.ParseInt(text, 10, to.Type().Bits())
-		if _, ok := n.(*ast.IntegerNode); !ok || err != nil || !wholeNumber.MatchString(text) {
+		if _, ok := n.(*ast.IntegerNode); !ok || err != nil || !isWholeNumber(text) {
 			d.errorf(n, path, "%q: want a whole number", text)
 			return
 		}
 		to.SetInt(v)
 	}
-}
-
-// fieldNames returns the names in YAML of a struct's fields.
-func fieldNames(t reflect.Type) (names []string) {
-	for i := range t.NumField() {
-		if name := fieldName(t.Field(i)); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// fieldName returns the name of a field in YAML, or "" if it has none.
-func fieldName(f reflect.StructField) string {
-	if !f.IsExported() {
-		return ""
-	}
-	return cmp.Or(f.Tag.Get("yaml"), strings.ToLower(f.Name))
 }

@@ -1,25 +1,29 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"net/textproto"
 	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
 // Key is a rule's key, read from a template such as "{client.ip} {path}".
 type Key []KeyPart
 
-// KeyPart is a value of the request, or the text between two of them.
+// KeyPart is a value of the request, or the text between two values.
 type KeyPart struct {
 	Kind string // client, header, cookie, query, host, path or method; "" for text
 	Name string // of the header, cookie or query parameter; the text itself
 }
 
-// ParseKey reads a key. It returns an error unless a value of the request is in it.
+// ParseKey reads a key. It returns an error if the key contains no value of the request.
 func ParseKey(text string) (Key, error) {
 	var k Key
 	for rest := text; rest != ""; {
@@ -82,7 +86,7 @@ func (k Key) Has(kind string) bool {
 	return slices.ContainsFunc(k, func(p KeyPart) bool { return p.Kind == kind })
 }
 
-// Only returns the value of the request that the key has if it has exactly one.
+// Only returns the key's value of the request if there is exactly one.
 func (k Key) Only() (p KeyPart, ok bool) {
 	for _, q := range k {
 		switch {
@@ -96,8 +100,8 @@ func (k Key) Only() (p KeyPart, ok bool) {
 	return p, ok
 }
 
-// Normalize returns the form in which values of the part are compared: the same for all
-// spellings that servers may take for one another.
+// Normalize returns the form in which values of the part are compared. Spellings that some server reads as the same
+// value have the same form.
 func (p KeyPart) Normalize(value string) string {
 	switch p.Kind {
 	case "host":
@@ -105,7 +109,7 @@ func (p KeyPart) Normalize(value string) string {
 		return host
 	case "path":
 		return path.Clean("/" + value)
-	case "cookie": // which many servers decode, and trim
+	case "cookie": // many servers trim and decode it
 		value = strings.TrimSpace(value)
 		if decoded, err := url.PathUnescape(value); err == nil {
 			return decoded
@@ -124,7 +128,7 @@ func (p KeyPart) Normalize(value string) string {
 	return value
 }
 
-// ParseCost reads what a request costs: a number, or the name of the header that has it.
+// ParseCost reads the cost of a request: a number, or the name of the header that contains it.
 func ParseCost(text string) (cost int64, header string, err error) {
 	if name, ok := strings.CutPrefix(text, "{header."); ok && strings.HasSuffix(name, "}") {
 		name = strings.TrimSuffix(name, "}")
@@ -138,4 +142,95 @@ func ParseCost(text string) (cost int64, header string, err error) {
 		return 0, "", fmt.Errorf("%q, want a whole number above 0 or {header.NAME}", text)
 	}
 	return cost, "", nil
+}
+
+// Values splits a key that is written as text into the values of the request, each in the form of
+// [KeyPart.Normalize]. It returns an error if no request has the key, or if the text can be split in several ways.
+func (k Key) Values(text string) ([]string, error) {
+	if len(k) == 1 {
+		value, err := k[0].parse(text)
+		return []string{value}, err
+	}
+	switch ways := k.divide(text); len(ways) {
+	case 0:
+		return nil, errors.New("does not have the form of the key")
+	case 1:
+		return ways[0], nil
+	default:
+		return nil, errors.New("can be divided into the values of the key in several ways: put other text between them in the key")
+	}
+}
+
+// divide returns the ways to split text into the values of the key. It stops after two.
+func (k Key) divide(text string) (ways [][]string) {
+	if len(k) == 0 {
+		if text == "" {
+			ways = [][]string{nil}
+		}
+		return ways
+	}
+	for end := 0; end <= len(text) && len(ways) < 2; end++ {
+		if !k[1:].mayBegin(text[end:]) {
+			continue
+		}
+		value, err := k[0].parse(text[:end])
+		if err != nil {
+			continue
+		}
+		for _, way := range k[1:].divide(text[end:]) {
+			if k[0].Kind != "" {
+				way = append([]string{value}, way...)
+			}
+			if !slices.ContainsFunc(ways, func(other []string) bool { return slices.Equal(way, other) }) {
+				ways = append(ways, way)
+			}
+		}
+	}
+	return ways
+}
+
+// mayBegin reports whether text may begin with the key's first part.
+func (k Key) mayBegin(text string) bool {
+	if len(k) == 0 {
+		return text == ""
+	}
+	return k[0].Kind != "" || strings.HasPrefix(text, k[0].Name)
+}
+
+// parse returns a value that is written as text in the form of Normalize. It returns an error if no request has it.
+func (p KeyPart) parse(text string) (string, error) {
+	var err error
+	switch p.Kind {
+	case "":
+		if text != p.Name {
+			err = errors.New("is not the text of the key")
+		}
+	case "client":
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return "", errors.New("is not an address")
+		}
+		return netaddr.Plain(a).String(), nil
+	case "host":
+		if !isHostWithoutPort(text) {
+			err = errors.New("is not a host without a port")
+		}
+	case "path":
+		if err = checkPath(text); err == nil && strings.Contains(text, "*") {
+			err = errors.New("has a *, but is not a pattern: want a whole path")
+		}
+	case "method":
+		err = checkMethod(text)
+	case "header":
+		err = checkFieldValue(text)
+	case "query":
+		if strings.Contains(text, "\x00") {
+			err = errors.New("never matches: it contains NUL")
+		}
+	}
+	value := p.Normalize(text)
+	if err == nil && value == "" {
+		err = errors.New("is empty, but no key is empty")
+	}
+	return value, err
 }

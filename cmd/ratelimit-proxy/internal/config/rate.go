@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Rate is a number of units in a time: 10/60s, 1000/h, 5/500ms, 50/day.
+// Rate is a number of units in a time, such as 10/60s, 1000/h or 5/500ms.
 type Rate struct {
 	Limit int64
 	Per   time.Duration
 }
 
-// String returns the rate as YAML has it.
+// String returns the rate as it is written in YAML.
 func (r Rate) String() string { return fmt.Sprintf("%d/%v", r.Limit, r.Per) }
 
 // ParseRate reads a rate. It returns an error unless the number and the time are above 0.
@@ -24,43 +24,33 @@ func ParseRate(text string) (Rate, error) {
 	if !ok {
 		return Rate{}, fmt.Errorf("%q is not a rate, want one such as 10/60s", text)
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n < 1 {
 		return Rate{}, fmt.Errorf("%q is not a rate: %q is not a whole number above 0", text, count)
 	}
-	per = strings.TrimSpace(per)
-	if per != "" && (per[0] < '0' || per[0] > '9') {
+	switch per {
+	case "ms", "s", "m", "h", "d":
 		per = "1" + per
 	}
 	d, err := parseDuration(per)
 	if err != nil || d <= 0 {
-		return Rate{}, fmt.Errorf("%q is not a rate: %q is not a time, want one such as 60s or h: %s", text, per, timeUnits)
+		return Rate{}, fmt.Errorf("%q is not a rate: %q is not a time, want one such as 60s, h or 7d", text, per)
 	}
 	return Rate{n, d}, nil
 }
 
-const timeUnits = "units are ms, s (sec), m (min), h (hour) and d (day)"
-
-var unitNames = map[string]time.Duration{
-	"s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second,
-	"m": time.Minute, "min": time.Minute, "minute": time.Minute, "minutes": time.Minute,
-	"h": time.Hour, "hour": time.Hour, "hours": time.Hour,
-	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
-}
-
-// parseDuration reads what [time.ParseDuration] reads, or a whole number and a unit's name.
+// parseDuration reads the syntax of [time.ParseDuration] or a whole number of days, such as 7d.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err == nil {
-		return d, nil
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
 	}
-	end := strings.LastIndexAny(text, "0123456789") + 1
-	unit := unitNames[strings.TrimSpace(text[end:])]
-	n, invalid := strconv.ParseInt(text[:end], 10, 64)
-	if unit == 0 || invalid != nil || n < 0 || n > math.MaxInt64/int64(unit) {
-		return 0, err
+	if err != nil {
+		return 0, fmt.Errorf("%q: want a time with its unit, such as 50ms, 60s, 5m, 24h or 7d", text)
 	}
-	return time.Duration(n) * unit, nil
+	return d, nil
 }
 
 // Size is a number of bytes: 4096, 64KiB, 128MiB, 1GiB.
@@ -70,7 +60,7 @@ func parseSize(text string) (Size, error) {
 	number, unit := text, int64(1)
 	for i, suffix := range []string{"KiB", "MiB", "GiB"} {
 		if before, ok := strings.CutSuffix(number, suffix); ok {
-			number, unit = strings.TrimSpace(before), 1<<(10*(i+1))
+			number, unit = before, 1<<(10*(i+1))
 			break
 		}
 	}

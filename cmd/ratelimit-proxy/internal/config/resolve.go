@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The values of [Rule.Missing] and [Rule.OnError], and of [Status.Path] for none.
+// The values of [Rule.Missing] and [Rule.OnError], and the value of [Status.Path] that switches it off.
 const (
 	Address = "address"
 	Reject  = "reject"
@@ -22,9 +22,8 @@ const (
 	Off = "off"
 )
 
-// Resolve returns the configuration with its defaults and in a normal form: names and hosts in
-// one spelling, and Limits in place of Limit. It returns all errors together, each a
-// [*FieldError]. c doesn't change.
+// Resolve returns a copy with the defaults filled in and in a normal form: names and hosts in one spelling, and Limits
+// in place of Limit. It returns all errors together, each a [*FieldError].
 func (c Config) Resolve() (Config, error) {
 	c = c.withDefaults()
 	check := &checker{c: &c}
@@ -49,9 +48,7 @@ func (c Config) withDefaults() Config {
 	c.Upstreams = maps.Clone(c.Upstreams)
 	for name, u := range c.Upstreams {
 		u.Host = cmp.Or(u.Host, "client")
-		u.DialTimeout = cmp.Or(u.DialTimeout, 5*time.Second)
 		u.ResponseTimeout = cmp.Or(u.ResponseTimeout, 30*time.Second)
-		u.IdleConnections = cmp.Or(u.IdleConnections, 512)
 		c.Upstreams[name] = u
 		if len(c.Routes) == 0 && len(c.Upstreams) == 1 {
 			c.Routes = []Route{{Upstream: name}}
@@ -77,7 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// normalize brings a configuration that was checked into its normal form.
+// normalize brings a checked configuration into its normal form.
 func (c *Config) normalize() {
 	c.ClientHeader = textproto.CanonicalMIMEHeaderKey(c.ClientHeader)
 	if c.Status.Path != Off {
@@ -100,7 +97,7 @@ func (c *Config) normalize() {
 	}
 }
 
-// normalize replaces what it changes, since other copies share slices and maps.
+// normalize replaces slices and maps in place of changing them, since other copies of m share them.
 func (m *Match) normalize() {
 	hosts := slices.Clone(m.Hosts)
 	for i, h := range hosts {

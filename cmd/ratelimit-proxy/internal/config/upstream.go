@@ -17,7 +17,7 @@ func (k *checker) upstream(u Upstream, field string) {
 		return
 	}
 	k.oneOf(field+".host", u.Host, "client", "upstream")
-	k.oneOf(field+".http2", u.HTTP2, "", "cleartext", Off)
+	k.oneOf(field+".http2", u.HTTP2, "", "cleartext")
 	if u.HTTP2 == "cleartext" && target.Scheme != "http" {
 		k.addf(field+".http2", "is cleartext, but the URL begins with %s://", target.Scheme)
 	}
@@ -28,13 +28,11 @@ func (k *checker) upstream(u Upstream, field string) {
 		k.add(field+".ca", err)
 	}
 	between(k, field+".proxy_protocol", u.ProxyProtocol, 0, 2)
-	between(k, field+".dial_timeout", u.DialTimeout, minTimeout, maxTimeout)
 	between(k, field+".response_timeout", u.ResponseTimeout, minTimeout, maxTimeout)
-	between(k, field+".idle_connections", u.IdleConnections, 1, maxConns)
-	between(k, field+".max_connections", u.MaxConnections, 0, maxConns)
+	between(k, field+".max_connections", u.MaxConnections, 0, 1<<20)
 }
 
-// Target returns the server that requests go to. The error doesn't contain a password.
+// Target returns the parsed URL. The error doesn't contain a password.
 func (u Upstream) Target() (*url.URL, error) {
 	const want = "want one such as http://127.0.0.1:9000"
 	target, err := url.Parse(u.URL)
@@ -53,7 +51,7 @@ func (u Upstream) Target() (*url.URL, error) {
 
 // TLS returns the settings of TLS connections to the upstream.
 func (u Upstream) TLS() (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: u.InsecureSkipVerify} // asked for by that name
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: u.InsecureSkipVerify}
 	if u.CA == "" {
 		return conf, nil
 	}
@@ -68,8 +66,7 @@ func (u Upstream) TLS() (*tls.Config, error) {
 	return conf, nil
 }
 
-// withoutURL returns the error without the URL that could not be parsed: it may have a
-// password.
+// withoutURL returns the error without the URL that could not be parsed, which may contain a password.
 func withoutURL(err error) error {
 	if wrong, ok := errors.AsType[*url.Error](err); ok {
 		return wrong.Err

@@ -25,7 +25,7 @@ func BenchmarkProxy(b *testing.B) {
 	target, err := url.Parse(up.URL)
 	require.NoError(b, err)
 	proxy := func(yaml string) *Proxy {
-		p, err := New(parse(b, "upstreams: {main: {url: %q}}\n%s\n", up.URL, yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		p, err := New(parse(b, "upstreams: {main: {url: %q}}\n%s\n", up.URL, yaml), slog.New(slog.DiscardHandler))
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = p.Close() })
 		return p
@@ -89,7 +89,7 @@ func BenchmarkForward(b *testing.B) {
 	target, err := url.Parse("http://127.0.0.1:1")
 	require.NoError(b, err)
 	proxy := func(yaml string) http.Handler {
-		p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\n%s\n", yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\n%s\n", yaml), slog.New(slog.DiscardHandler))
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = p.Close() })
 		p.current.Load().upstreams["main"].transport.RegisterProtocol("http", canned{})
@@ -127,7 +127,7 @@ func BenchmarkForward(b *testing.B) {
 
 // BenchmarkDecision is what a limit in memory adds, without connections.
 func BenchmarkDecision(b *testing.B) {
-	p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nrules: [{name: limit, limit: 1/h}]\n"), Options{Logger: slog.New(slog.DiscardHandler)})
+	p, err := New(parse(b, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nrules: [{name: limit, limit: 1/h}]\n"), slog.New(slog.DiscardHandler))
 	require.NoError(b, err)
 	defer p.Close()
 	r := httptest.NewRequest("GET", "/", nil)
@@ -153,7 +153,7 @@ func (d *discard) WriteHeader(status int)      { d.status = status }
 // A request that no rule matches costs no call of the store, and nothing else for limits.
 func TestNoRuleCostsNothing(t *testing.T) {
 	allocs := func(yaml string) float64 {
-		p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nroutes: [{upstream: main, match: {paths: [/nowhere]}}]\n%s\n", yaml), Options{Logger: slog.New(slog.DiscardHandler)})
+		p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nroutes: [{upstream: main, match: {paths: [/nowhere]}}]\n%s\n", yaml), slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		defer p.Close()
 		r := httptest.NewRequest("GET", "/", nil)

@@ -31,7 +31,7 @@ func TestBounds(t *testing.T) {
 	require.Zero(t, up.MaxConnsPerHost)
 
 	c := parse(t, `
-upstreams: {main: {url: http://a, response_timeout: 1s, dial_timeout: 2s, idle_connections: 3, max_connections: 4}}
+upstreams: {main: {url: http://a, response_timeout: 1s, max_connections: 4}}
 timeouts: {header: 5s, stall: 6s, idle: 7s}
 max_header_bytes: 8KiB
 `)
@@ -43,8 +43,6 @@ max_header_bytes: 8KiB
 	require.Equal(t, 8<<10, s.MaxHeaderBytes)
 	up = g.upstreams["main"].transport
 	require.Equal(t, time.Second, up.ResponseHeaderTimeout)
-	require.Equal(t, 2*time.Second, up.TLSHandshakeTimeout)
-	require.Equal(t, 3, up.MaxIdleConnsPerHost)
 	require.Equal(t, 4, up.MaxConnsPerHost)
 }
 

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -28,7 +27,7 @@ func TestDocumentedExample(t *testing.T) {
 		conf.Upstreams[name] = config.Upstream{URL: up.URL, Host: u.Host}
 	}
 	conf.Redis = ""
-	p, err := New(conf, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	p, err := New(conf, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer p.Close()
 	r := &running{Proxy: p}

@@ -32,8 +32,6 @@ type exchange struct {
 	hasStatus bool
 	writer    upstreamWriter
 	response  responseBody
-	values    headerValues
-	matching  [4]*rule // room for the rules that match
 }
 
 // serve answers the request.
@@ -46,7 +44,7 @@ func (x *exchange) serve() error {
 	if x.g.readsDifferently(r, path) {
 		return server.Errorf(http.StatusBadRequest, "The path is ambiguous.")
 	}
-	rules := x.g.rulesFor(r, path, x.matching[:0])
+	rules := x.g.rulesFor(r, path)
 	if err := checkKeys(r, rules); err != nil {
 		return err
 	}
@@ -99,8 +97,8 @@ func (x *exchange) refusal(r *http.Request) error {
 	return nil
 }
 
-// rulesFor appends the rules that match a request, up to a last one.
-func (g *generation) rulesFor(r *http.Request, path string, out []*rule) []*rule {
+// rulesFor returns the rules that match a request, up to a last one.
+func (g *generation) rulesFor(r *http.Request, path string) (out []*rule) {
 	for _, rule := range g.rules {
 		if matches(&rule.Match, r, path) {
 			out = append(out, rule)
@@ -189,8 +187,8 @@ func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	x.sent = time.Now()
 	x.up.rewriteURL(pr.In, pr.Out)
-	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded, &x.values)
-	x.p.addVia(pr.In, pr.Out, &x.values)
+	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded)
+	x.p.addVia(pr.In, pr.Out)
 	pr.Out.Trailer = nil
 	if pr.Out.Body != nil { // else net/http never ends a request over HTTP/2
 		pr.Out.Trailer = pr.In.Trailer // which has no values yet
@@ -210,9 +208,9 @@ func (x *exchange) observeResponse(res *http.Response) error {
 	if x.body != nil {
 		x.body.answered.Store(true)
 	}
-	x.up.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
+	x.up.metrics.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
 	x.up.outage.callSucceeded()
-	x.up.times.observe(time.Since(x.sent))
+	x.up.metrics.times.UpdateDuration(x.sent)
 	if len(res.Header["Content-Type"]) == 0 {
 		x.w.Header()["Content-Type"] = nil // net/http would guess one
 	}
@@ -228,7 +226,7 @@ func (x *exchange) observeResponse(res *http.Response) error {
 
 func (x *exchange) writeStatus() {
 	if x.hasStatus {
-		x.status.writeHeaders(x.w.Header(), &x.values)
+		x.status.writeHeaders(x.w.Header())
 	}
 }
 

@@ -61,7 +61,6 @@ func (x *exchange) answerError(err error) error {
 			return err
 		}
 		x.up.outage.callFailed(x.err)
-		x.up.outage.countOutcome(strconv.Itoa(p.Status))
 	case http.StatusNotImplemented, http.StatusLoopDetected:
 	default:
 		return err

@@ -180,7 +180,6 @@ func (g *generation) close() {
 	for name, u := range g.upstreams {
 		if g.p.closed.Load() || current.upstreams[name] != u {
 			u.transport.CloseIdleConnections()
-			u.outage.close()
 		}
 	}
 	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only

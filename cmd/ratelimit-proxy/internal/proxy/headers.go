@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/rand"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -11,26 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// headerValues is room for the values of the headers that an exchange sets, in one allocation.
-type headerValues struct {
-	n    int
-	room [9]string
-}
-
-// asList returns a value as a header has it.
-func (v *headerValues) asList(value string) []string {
-	if v.n == len(v.room) {
-		return []string{value}
-	}
-	i := v.n
-	v.n++
-	v.room[i] = value
-	return v.room[i:v.n:v.n]
-}
-
-// proxyHeaders are headers in which proxies describe the client or its request to servers,
-// besides those that begin with X-Forwarded, X-Original- or X-Envoy-. CGI makes a setting of
-// "Proxy".
+// proxyHeaders are headers in which proxies describe the client or its request. CGI programs read "Proxy" as a setting.
+// Headers that begin with X-Forwarded, X-Original- or X-Envoy- belong to them, too.
 var proxyHeaders = map[string]bool{
 	"Forwarded": true, "Forwarded-For": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Remote-Ip": true, "X-Remote-Addr": true, "Remote-Addr": true,
 	"Client-Ip": true, "Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "X-Proxyuser-Ip": true, "X-Originating-Ip": true,
@@ -46,15 +27,15 @@ func isProxyHeader(name string) bool {
 	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
-// notInTrailer are headers that decide about framing, routing or access. They have no effect after the body
-// (RFC 9110, 6.5.1), but some servers add trailers to the header.
+// notInTrailer are headers about framing, routing or access. They must not be in a trailer (RFC 9110, 6.5.1), but some
+// servers add trailers to the header.
 var notInTrailer = map[string]bool{
 	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true,
 	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,
 }
 
-// removeFromTrailer removes the fields that only a proxy may send, those that the configuration uses as headers, and
-// those whose names are not passed on.
+// removeFromTrailer removes the fields that only a proxy may send, fields that the configuration uses as headers, and
+// fields whose names are not passed on.
 func (g *generation) removeFromTrailer(trailer http.Header) {
 	for name := range trailer {
 		if notInTrailer[name] || g.headers[name] || isProxyHeader(name) || !config.ForwardedName(name, g.config.Headers.Underscores) {
@@ -63,11 +44,10 @@ func (g *generation) removeFromTrailer(trailer http.Header) {
 	}
 }
 
-// setForwarded sets the headers that describe the client to the upstream. It keeps what a
-// trusted proxy has written, and removes what any other client has. Of the two lists of
-// addresses, it keeps only the one that trusted proxies maintain: the other one may be the
-// client's own.
-func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values *headerValues) {
+// setForwarded sets the headers that describe the client to the upstream. It keeps the values of a trusted proxy, and
+// removes the values of other clients. Of the two lists of addresses, it keeps only the one that trusted proxies
+// maintain, since a client may have made up the other one.
+func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
 	h, from := out.Header, peerAddr(in)
 	trusted := netaddr.Within(c.trusted, from)
 	proto := "http"
@@ -90,8 +70,8 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values
 			}
 		}
 	}
-	h["X-Forwarded-For"] = values.asList(appendedValue(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node))
-	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = values.asList(proto), values.asList(in.Host)
+	h["X-Forwarded-For"] = []string{appendedValue(in.Header, "X-Forwarded-For", trusted && c.header == "X-Forwarded-For", node)}
+	h["X-Forwarded-Proto"], h["X-Forwarded-Host"] = []string{proto}, []string{in.Host}
 	for _, name := range [...]string{"X-Forwarded-Proto", "X-Forwarded-Host"} {
 		if list := in.Header[name]; trusted && len(list) > 0 {
 			h[name] = list
@@ -99,11 +79,11 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool, values
 	}
 	keep := trusted && c.header == "Forwarded"
 	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
-		h["Forwarded"] = values.asList(appendedValue(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto)))
+		h["Forwarded"] = []string{appendedValue(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto))}
 	}
 }
 
-// appendedValue returns a value after the list that h has, or alone if that list isn't kept.
+// appendedValue returns a value, after the list in h if the list is kept.
 func appendedValue(h http.Header, name string, keep bool, value string) string {
 	if list := h[name]; keep && len(list) > 0 {
 		return strings.Join(list, ", ") + ", " + value
@@ -127,9 +107,6 @@ func forwardedElement(from netip.Addr, host, proto string) string {
 	return e + ";proto=" + proto
 }
 
-// newPseudonym returns the name of this proxy in Via headers.
-func newPseudonym() string { return "ratelimit-proxy-" + rand.Text()[:12] }
-
 // isLoop reports whether a request has been through this proxy.
 func (p *Proxy) isLoop(r *http.Request) bool {
 	for _, line := range r.Header["Via"] {
@@ -141,10 +118,7 @@ func (p *Proxy) isLoop(r *http.Request) bool {
 }
 
 // addVia adds this proxy to the Via header.
-func (p *Proxy) addVia(in, out *http.Request, values *headerValues) {
-	via := p.via
-	if in.ProtoMajor != 1 || in.ProtoMinor != 1 {
-		via = strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
-	}
-	out.Header["Via"] = values.asList(appendedValue(in.Header, "Via", true, via))
+func (p *Proxy) addVia(in, out *http.Request) {
+	via := strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
+	out.Header["Via"] = []string{appendedValue(in.Header, "Via", true, via)}
 }

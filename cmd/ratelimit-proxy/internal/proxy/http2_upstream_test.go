@@ -109,7 +109,7 @@ func TestUpstreamSwitchesProtocolsOverHTTP2(t *testing.T) {
 func overHTTP1(t *testing.T, options string, handler http.HandlerFunc) *running {
 	up := httptest.NewTLSServer(handler)
 	t.Cleanup(up.Close)
-	return run(t, parse(t, "upstreams: {main: {url: %q, insecure_skip_verify: true, %s}}\n", up.URL, options))
+	return run(t, parse(t, "upstreams: {main: {url: %q, insecure_skip_verify: true%s}}\n", up.URL, options))
 }
 
 // A request over HTTP/1 is repeated as long as the connections were idle. There may be many.
@@ -119,7 +119,7 @@ func TestUpstreamForgetsIdleConnections(t *testing.T) {
 	var used sync.Map
 	var together sync.WaitGroup
 	together.Add(conns)
-	p := overHTTP1(t, "idle_connections: 100", func(_ http.ResponseWriter, r *http.Request) {
+	p := overHTTP1(t, "", func(_ http.ResponseWriter, r *http.Request) {
 		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
 			panic(http.ErrAbortHandler)
 		}
@@ -141,7 +141,7 @@ func TestUpstreamForgetsIdleConnections(t *testing.T) {
 func TestRequestWaitsForUpstreamConnection(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{})
-	p := overHTTP1(t, "max_connections: 1, response_timeout: 1s", func(w http.ResponseWriter, r *http.Request) {
+	p := overHTTP1(t, ", max_connections: 1, response_timeout: 1s", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/first" {
 			_ = http.NewResponseController(w).Flush()
 			close(began)

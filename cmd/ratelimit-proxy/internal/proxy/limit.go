@@ -71,10 +71,10 @@ func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	for _, rule := range rules {
 		switch {
 		case rule.deny.denies(r, address):
-			x.p.metrics.countListed(rule.Name, "denied")
+			x.p.metrics.counter("listed_total", "rule", rule.Name, "list", "denied").Inc()
 			return nil, server.Errorf(http.StatusForbidden, "This client is not allowed.")
 		case rule.allow.allows(r, address):
-			x.p.metrics.countListed(rule.Name, "allowed")
+			x.p.metrics.counter("listed_total", "rule", rule.Name, "list", "allowed").Inc()
 		default:
 			out = append(out, rule)
 		}

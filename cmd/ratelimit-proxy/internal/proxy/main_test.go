@@ -70,7 +70,7 @@ func runAt(tb testing.TB, c config.Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
 	var err error
-	r.Proxy, err = newProxy(c, Options{Logger: jsonLogger(r.log)}, clock)
+	r.Proxy, err = newProxy(c, jsonLogger(r.log), clock)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, r.Close()) })
 	listener := config.Listener{Address: "127.0.0.1:0"}

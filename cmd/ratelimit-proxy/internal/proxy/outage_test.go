@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +56,7 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		require.Equal(t, "ERROR", logged[0]["level"])
 		require.Equal(t, "Redis fails: the rules' on_error applies", logged[0]["msg"])
 		require.Contains(t, logged[0]["error"], redis.Addr+": not sent: connect: connection refused", "the cause")
-		require.LessOrEqual(t, len(logged), 20, "a summary in ten seconds")
+		require.Len(t, logged, 1)
 
 		redis.RestartEmpty()
 		require.Eventually(t, func() bool {
@@ -65,16 +64,6 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 			return len(p.log.lines("Redis works again")) > 0
 		}, 60*time.Second, 20*time.Millisecond)
 		require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
-		sum := 0.0
-		for _, l := range p.log.above(t) {
-			for name, n := range l {
-				if strings.HasPrefix(name, onError) {
-					sum += n.(float64)
-					require.Equal(t, "WARN", l["level"])
-				}
-			}
-		}
-		require.GreaterOrEqual(t, sum, 100.0, "%s: all requests are accounted for", onError)
 	}
 }
 
@@ -94,7 +83,7 @@ func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	require.Equal(t, "the upstream doesn't answer", logged[0]["msg"])
 	require.Equal(t, "main", logged[0]["upstream"])
 	require.Contains(t, logged[0]["error"], "connection refused")
-	require.LessOrEqual(t, len(logged), 10)
+	require.Len(t, logged, 1)
 
 	l, err = net.Listen("tcp", addr)
 	require.NoError(t, err)
@@ -123,73 +112,33 @@ func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
 // newOutage returns an outage and its log.
 func newOutage() (*outage, *logs) {
 	var l logs
-	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back", affected: "affected"}, &l
+	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back"}, &l
 }
 
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
-		cause := errors.New("refused")
 		o.callSucceeded()
 		for range 3000 { // in 30 s
-			o.callFailed(cause)
-			o.countOutcome("closed")
+			o.callFailed(errors.New("refused"))
 			<-time.After(10 * time.Millisecond)
 		}
 		o.callSucceeded()
 		o.callSucceeded()
-		var said []string
-		sum := 0.0
-		for _, one := range l.above(t) {
-			said = append(said, one["msg"].(string))
-			if n, ok := one["closed"].(float64); ok {
-				sum += n
-			}
-			if one["msg"] == "back" {
-				require.EqualValues(t, 30*time.Second, one["after"])
-			} else {
-				require.Equal(t, "refused", one["error"])
-			}
-		}
-		require.Equal(t, "lost", said[0])
-		require.Equal(t, "back", said[len(said)-1])
-		require.LessOrEqual(t, len(said), 5, "%v", said)
-		require.EqualValues(t, 3000, sum)
-	})
-}
+		logged := l.above(t)
+		require.Len(t, logged, 2)
+		require.Equal(t, "lost", logged[0]["msg"])
+		require.Equal(t, "refused", logged[0]["error"])
+		require.Equal(t, "back", logged[1]["msg"])
+		require.Equal(t, "30s", logged[1]["after"])
 
-// An outage that comes and goes is not logged more often.
-func TestFlappingOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := newOutage()
-		for range 3000 {
+		for range 3000 { // it comes and goes
 			o.callFailed(errors.New("refused"))
-			o.countOutcome("open")
 			o.callSucceeded()
 			<-time.After(10 * time.Millisecond)
 		}
-		o.close()
-		require.LessOrEqual(t, len(l.lines("lost")), 4)
-		require.LessOrEqual(t, len(l.lines("back")), 4)
-		require.LessOrEqual(t, len(l.lines("affected")), 4)
-	})
-}
-
-// Outcomes are logged without further requests, and when the store is closed.
-func TestOutageSummary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := newOutage()
-		o.callFailed(errors.New("refused"))
-		o.countOutcome("open")
-		<-time.After(logEvery + time.Second)
-		require.Len(t, l.lines(`"open":1`), 1)
-		o.countOutcome("open")
-		o.close()
-		require.Len(t, l.lines(`"open":1`), 2)
-		o.countOutcome("open")
-		o.close()
-		<-time.After(time.Minute)
-		require.Len(t, l.lines("affected"), 2, "nothing remains")
+		require.Len(t, l.lines("lost"), 1+3)
+		require.Len(t, l.lines("back"), 1+3)
 	})
 }
 
@@ -224,7 +173,6 @@ rules:
 	for _, name := range fields {
 		require.NotEmpty(t, p.get(t, "/open").Header.Get(name))
 	}
-	require.NotContains(t, p.get(t, "/open", "X-RateLimit-Status", "true").body, "source")
 	redis.Kill()
 	for range 12 { // some of them without a call of Redis
 		for _, path := range []string{"/open", "/many", "/tried"} {
@@ -235,14 +183,13 @@ rules:
 			}
 		}
 	}
-	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/open", "X-RateLimit-Status", "true").body)
-	require.JSONEq(t, `{"max_requests":4,"source":"unavailable"}`, p.get(t, "/status/x?rule=open").body)
+	require.Equal(t, 503, p.get(t, "/open", "X-RateLimit-Status", "true").StatusCode)
+	require.Equal(t, 503, p.get(t, "/status/x?rule=open").StatusCode)
 	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
 
 	// A local rule shows this process's share of the limit.
 	a := p.get(t, "/both")
 	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
-	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"source":"local"`)
 	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
 }

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"crypto/rand"
 	"errors"
 	"log"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,19 +16,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Options are the options of [New]. The zero value is usable.
-type Options struct {
-	// Logger gets failures and reloads. Default: [slog.Default].
-	Logger *slog.Logger
-}
-
-// Proxy forwards requests to upstream servers as far as the limits of its configuration allow.
-// It is an [http.Handler] and safe for concurrent use.
+// Proxy is an [http.Handler] that forwards the requests which the limits of its configuration allow. It is safe for
+// concurrent use.
 type Proxy struct {
 	log       *slog.Logger
 	debugLog  *log.Logger // for net/http
-	pseudonym string
-	via       string // "1.1 " and the pseudonym
+	pseudonym string      // of this proxy in Via headers
 	denials   *denialStreaks
 	metrics   *metricSet
 	stopping  atomic.Bool // /healthz is 503
@@ -40,23 +35,18 @@ type Proxy struct {
 	policies map[string]*ratelimit.Policy // of all rules so far, by name; guarded by reloads
 }
 
-// New returns a proxy. It returns an error that names the fields of c that are not valid; see
-// [config.FieldError].
-func New(c config.Config, o Options) (*Proxy, error) { return newProxy(c, o, nil) }
+// New returns a proxy. Its error names the invalid fields of c; see [config.FieldError].
+func New(c config.Config, log *slog.Logger) (*Proxy, error) { return newProxy(c, log, nil) }
 
-func newProxy(c config.Config, o Options, clock func() time.Time) (*Proxy, error) {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+func newProxy(c config.Config, log *slog.Logger, clock func() time.Time) (*Proxy, error) {
 	p := &Proxy{
-		log:       o.Logger,
-		debugLog:  slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
-		pseudonym: newPseudonym(),
+		log:       log,
+		debugLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		pseudonym: "ratelimit-proxy-" + rand.Text()[:12],
 		denials:   newDenialStreaks(),
 		policies:  map[string]*ratelimit.Policy{},
 		clock:     clock,
 	}
-	p.via = "1.1 " + p.pseudonym
 	p.metrics = newMetricSet(p)
 	g, err := newGeneration(p, c, nil)
 	if err != nil {
@@ -73,9 +63,8 @@ func (p *Proxy) now() time.Time {
 	return time.Now()
 }
 
-// Reload replaces the configuration by the one that load returns. Requests in flight end by the
-// old one, and the counters stay as long as the store is the same. After an error, by load or
-// about the configuration, the old configuration stays.
+// Reload replaces the configuration with the result of load. Requests in flight end with the old configuration. The
+// counters stay if the settings of the store are the same. After an error, the old configuration stays in force.
 func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
@@ -88,7 +77,7 @@ func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	if err == nil {
 		g, err = newGeneration(p, c, before)
 	}
-	p.metrics.countReload(err == nil)
+	p.metrics.counter("reloads_total", "ok", strconv.FormatBool(err == nil)).Inc()
 	if err != nil {
 		return err
 	}
@@ -101,15 +90,15 @@ var errClosed = errors.New("proxy: closed")
 
 // Check returns the error that [New] would return.
 func Check(c config.Config) error {
-	p, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	p, err := New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	return p.Close()
 }
 
-// Close answers new requests with 503. It closes the connections to upstreams and to Redis at
-// once, or after the last request in flight. It always returns nil.
+// Close makes the proxy answer new requests with 503. After the last request in flight, the proxy closes its connections
+// to upstreams and Redis. Close does not wait, and always returns nil.
 func (p *Proxy) Close() error {
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
@@ -119,8 +108,8 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// policyFor returns the policy of the rules with a name. Its fields are those of the last rule that was
-// made: generations have copies. A new policy would add properties to every later generation.
+// policyFor returns the policy for the rules with a name. All generations share it, since each new policy would add
+// properties to every later generation. Its fields are those of the latest rule.
 func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
 	if p.policies[rule] == nil {
 		p.policies[rule] = &ratelimit.Policy{Name: rule}
@@ -128,8 +117,7 @@ func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
 	return p.policies[rule]
 }
 
-// acquireGeneration returns the configuration for a request, which must call release, or nil if the proxy
-// is closed.
+// acquireGeneration returns the current generation for a request, which must release it, or nil if the proxy is closed.
 func (p *Proxy) acquireGeneration() *generation {
 	for !p.closed.Load() {
 		if g := p.current.Load(); g.acquire() {
@@ -142,13 +130,13 @@ func (p *Proxy) acquireGeneration() *generation {
 // ServeHTTP answers one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nil) }
 
-// serve answers one request of a server, nil for a server that isn't ours.
+// serve answers a request. from is nil if the server is not a [Server].
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Server) {
 	began := time.Now()
 	p.metrics.inFlight.Add(1)
 	defer func() {
 		p.metrics.inFlight.Add(-1)
-		p.metrics.requests.observe(time.Since(began))
+		p.metrics.requests.UpdateDuration(began)
 	}()
 	g := p.acquireGeneration()
 	if g == nil {
@@ -167,8 +155,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Ser
 	g.handler.ServeHTTP(out, r)
 }
 
-// Admin returns the handler of /healthz, which answers 200, and 503 from [Server.Shutdown] on,
-// and of /metrics.
+// Admin returns the handler of /healthz and /metrics. From [Server.Shutdown] on, /healthz answers 503.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

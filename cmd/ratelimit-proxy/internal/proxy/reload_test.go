@@ -23,7 +23,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	a := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	b := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "b") })
 	conf := func(url string, i int) config.Config {
-		return parse(t, "upstreams: {main: {url: %q, idle_connections: %d}}\nrules: [{name: limit, limit: 100000/h}]\n", url, 100+i)
+		return parse(t, "upstreams: {main: {url: %q, max_connections: %d}}\nrules: [{name: limit, limit: 100000/h}]\n", url, 100+i)
 	}
 	p := run(t, conf(a.URL, 0))
 	p.client.Transport.(*http.Transport).MaxConnsPerHost = 8

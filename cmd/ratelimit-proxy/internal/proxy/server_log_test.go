@@ -38,7 +38,7 @@ func TestTooManyOpenFilesIsLogged(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &logs{}
-			p, err := New(limited(t, "http://127.0.0.1:1", "1/s"), Options{Logger: jsonLogger(l)})
+			p, err := New(limited(t, "http://127.0.0.1:1", "1/s"), jsonLogger(l))
 			require.NoError(t, err)
 			defer p.Close()
 			s := server(p)

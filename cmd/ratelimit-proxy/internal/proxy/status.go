@@ -14,6 +14,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/ratelimit/layer"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -186,7 +187,7 @@ func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
 // writeStatus writes the status of the rule with the least remaining.
 func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rules ...*rule) error {
 	var least *status
-	var unknown *unknownStatus
+	var unknown error
 	ctx := req.Context()
 	for _, rule := range rules {
 		res, err := rule.policy.Peek(ctx)
@@ -196,28 +197,27 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 		case err != nil:
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		of := rule.resultLimit(req.Request, &g.clients, res)
 		if res.Source == ratelimit.FromShadow { // not enforced
-			if !rule.Shadow && unknown == nil { // only while Redis is down
-				unknown = &unknownStatus{of.Burst(), "unavailable"}
+			if !rule.Shadow { // an open rule without Redis
+				unknown = &layer.UnavailableError{Err: fmt.Errorf("the quota of the rule %s is unknown", rule.Name)}
 			}
 			continue
 		}
-		s := newStatus(res, of, g.p.now())
+		s := newStatus(res, rule.resultLimit(req.Request, &g.clients, res), g.p.now())
 		subject, _ := rule.policy.Subject(ctx) // known since the peek
 		s.Denials = g.p.denials.denialsInARow(subject, g.p.now())
 		if least == nil || s.Remaining < least.Remaining {
 			least = &s
 		}
 	}
-	var answer any = least
-	if least == nil {
-		if unknown == nil {
-			return server.Errorf(http.StatusNotFound, "No rule limits this request.")
-		}
-		answer = unknown
+	switch {
+	case least != nil:
+	case unknown != nil:
+		return unknown
+	default:
+		return server.Errorf(http.StatusNotFound, "No rule limits this request.")
 	}
-	text, err := json.Marshal(answer)
+	text, err := json.Marshal(least)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
@@ -17,52 +16,39 @@ type status struct {
 	Remaining   int64 `json:"remaining"`
 	TTL         int64 `json:"ttl"`   // seconds until the full quota is available
 	Reset       int64 `json:"reset"` // that moment, in Unix seconds
-	// Denials is how many requests were denied since the last that was allowed.
+	// Denials is the number of requests that were denied since the last one that was allowed.
 	Denials int64 `json:"denials,omitempty"`
-	// Source is "local" if this process has counted alone because Redis doesn't answer.
-	Source string `json:"source,omitempty"`
 }
 
-// unknownStatus is the status of a limit whose state isn't known while Redis doesn't answer.
-type unknownStatus struct {
-	MaxRequests int64  `json:"max_requests"`
-	Source      string `json:"source"` // "unavailable"
-}
-
-// newStatus returns the status that a result of a limit means. An unused quota is reset after
-// the limit's time.
+// newStatus returns the status of a limit after a result. An unused quota is reset after the limit's time.
 func newStatus(res ratelimit.Result, limit ratelimit.Rule, now time.Time) status {
 	reset := res.ResetAfter
 	if reset == 0 {
 		reset = limit.Per()
 	}
-	s := status{
+	return status{
 		MaxRequests: limit.Burst(),
 		Requests:    max(0, limit.Burst()-res.Remaining),
 		Remaining:   res.Remaining,
 		TTL:         problem.Seconds(reset),
 		Reset:       now.Add(reset).Unix(),
 	}
-	if res.Source == ratelimit.FromFailover {
-		s.Source = config.Local
-	}
-	return s
 }
 
-// statusHeaders are the response headers, in the spelling that net/http keeps in a map.
+// statusHeaders are the response headers, in the spelling of net/http.
 var statusHeaders = [...]string{
 	"X-Ratelimit-Maxrequests", "X-Ratelimit-Requests", "X-Ratelimit-Remaining", "X-Ratelimit-Ttl", "X-Ratelimit-Reset",
 }
 
 // writeHeaders sets the response headers.
-func (s *status) writeHeaders(h http.Header, values *headerValues) {
+func (s *status) writeHeaders(h http.Header) {
 	for i, v := range [...]int64{s.MaxRequests, s.Requests, s.Remaining, s.TTL, s.Reset} {
-		h[statusHeaders[i]] = values.asList(strconv.FormatInt(v, 10))
+		h[statusHeaders[i]] = []string{strconv.FormatInt(v, 10)}
 	}
 }
 
-// hasStatusHeaders reports whether an upstream has sent some of the headers. They stay as they
-// are, since a mixture of both would mean nothing.
+// hasStatusHeaders reports whether an upstream has sent some of the headers. Then the proxy sends none of its own, since
+// a mixture would be meaningless.
 func hasStatusHeaders(h http.Header) bool {
 	for _, name := range statusHeaders {
 		if len(h[name]) > 0 {

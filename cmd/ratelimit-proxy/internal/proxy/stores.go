@@ -18,20 +18,20 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// store is where the counters are. Configurations with the same settings share it, so that a
-// reload doesn't lose counters, connections or what is known of an outage.
+// store contains the counters. Configurations with the same settings share it, so that a reload doesn't lose counters,
+// connections or the state of an outage.
 type store struct {
 	settings storeSettings
 	base     ratelimit.Store
 	users    atomic.Int64 // generations
 
-	// With Redis only:
+	// These are set only with Redis.
 	client *redis.Client
 	outage *outage
-	chains map[string]*chain // by on_error
+	layers map[string]*layer.Store // above base, by on_error
 }
 
-// storeSettings are the settings that make two stores different.
+// storeSettings are the settings that a store is made of.
 type storeSettings struct {
 	redis    string
 	timeout  time.Duration
@@ -46,11 +46,11 @@ func storeSettingsOf(c *config.Config) storeSettings {
 	return storeSettings{redis: c.Redis, timeout: c.RedisTimeout, replicas: c.Replicas}
 }
 
-// minCounterBytes is less than any counter takes in memory, so that only bytes bound them.
+// minCounterBytes is smaller than any counter in memory. So the bound on bytes is reached before the bound on keys.
 const minCounterBytes = 32
 
-// openStore returns the store of a configuration, for one user. before is the store of the
-// previous one, nil for none.
+// openStore returns the store of a configuration, for one user. before is the store of the previous configuration, or
+// nil.
 func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	settings := storeSettingsOf(c)
 	if before != nil && before.settings == settings {
@@ -69,14 +69,13 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.DialerRetries = 1 // more of them take longer than a request waits, and hide the cause
+	o.DialerRetries = 1 // more would take longer than a request waits, and hide the cause
 	s.client = redis.NewClient(o)
 	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
 	if err == nil {
-		s.outage = &outage{log: p.log, lost: "Redis fails: the rules' on_error applies",
-			back: "Redis works again", affected: "requests were limited without Redis"}
+		s.outage = &outage{log: p.log, lost: "Redis fails: the rules' on_error applies", back: "Redis works again"}
 		s.base = &observedStore{store: inner, outage: s.outage, timeout: c.RedisTimeout}
-		err = s.openChains()
+		err = s.openLayers()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.client.Close())
@@ -89,34 +88,24 @@ func (s *store) release() error {
 	if s.users.Add(-1) > 0 || s.client == nil {
 		return nil
 	}
-	s.outage.close()
 	return s.client.Close()
 }
 
 // isRedisDown reports whether the last call of Redis has failed.
 func (s *store) isRedisDown() bool { return s.outage != nil && s.outage.failing.Load() }
 
-// chain answers for the rules of one on_error, with and without Redis.
-type chain struct {
-	onError string
-	outage  *outage
-	layers  *layer.Store
-}
-
-func (s *store) openChains() error {
-	s.chains = map[string]*chain{}
+func (s *store) openLayers() (err error) {
+	s.layers = map[string]*layer.Store{}
 	for onError, mode := range map[string]layer.Mode{config.Open: layer.Open, config.Closed: layer.Closed, config.Local: layer.Local} {
-		layers, err := layer.New(s.base, layer.Options{
+		if s.layers[onError], err = layer.New(s.base, layer.Options{
 			DenyCache: &layer.DenyCacheOptions{},
 			Failover: &layer.FailoverOptions{
 				Mode: mode, Replicas: s.settings.replicas, Timeout: s.settings.timeout,
-				Logger: slog.New(slog.DiscardHandler), // the outage is logged once for all chains
+				Logger: slog.New(slog.DiscardHandler), // store.outage logs
 			},
-		})
-		if err != nil {
+		}); err != nil {
 			return err
 		}
-		s.chains[onError] = &chain{onError, s.outage, layers}
 	}
 	return nil
 }
@@ -125,7 +114,7 @@ func (s *store) openChains() error {
 func (g *generation) limitStore() (ratelimit.Store, error) {
 	store := g.store.base
 	if g.store.client != nil {
-		store = chainStore{g}
+		store = failoverStore{g}
 	}
 	if !slices.ContainsFunc(g.rules, func(r *rule) bool { return r.Shadow }) {
 		return store, nil
@@ -136,66 +125,39 @@ func (g *generation) limitStore() (ratelimit.Store, error) {
 	}})
 }
 
-// chainStore gives each call to the chain of its rule. All ops of a call are of one rule.
-type chainStore struct{ g *generation }
+// failoverStore passes each call to the layers for its rule. All ops of a call belong to the same rule.
+type failoverStore struct{ g *generation }
 
 // Do implements [ratelimit.Store].
-func (s chainStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
+func (s failoverStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	c := s.chainFor(ops[0])
-	out, err := c.layers.Do(ctx, ops)
-	c.countUnavailable(ops[0].Kind, err)
+	onError := s.g.ruleOfOp(ops[0]).OnError
+	out, err := s.g.store.layers[onError].Do(ctx, ops)
 	for i := range out {
-		c.countFailover(ops[i].Kind, &out[i])
+		hideQuota(onError, &out[i])
 	}
 	return out, err
 }
 
 // DoOne implements [ratelimit.Store].
-func (s chainStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	c := s.chainFor(op)
-	res, err := c.layers.DoOne(ctx, op)
-	c.countUnavailable(op.Kind, err)
-	c.countFailover(op.Kind, &res)
+func (s failoverStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
+	onError := s.g.ruleOfOp(op).OnError
+	res, err := s.g.store.layers[onError].DoOne(ctx, op)
+	hideQuota(onError, &res)
 	return res, err
 }
 
-func (s chainStore) chainFor(op ratelimit.Op) *chain {
-	return s.g.store.chains[s.g.ruleOfOp(op).OnError]
-}
-
-// countUnavailable counts a take that failed without Redis.
-func (c *chain) countUnavailable(kind ratelimit.Kind, err error) {
-	var unavailable *layer.UnavailableError
-	if kind == ratelimit.Take && errors.As(err, &unavailable) {
-		c.outage.countOutcome(config.Closed)
-	}
-}
-
-// countFailover counts a take that was answered without Redis. An open rule isn't enforced
-// then. Like a shadow rule, it must not show a quota, which is not known.
-func (c *chain) countFailover(kind ratelimit.Kind, res *ratelimit.Result) {
-	if res.Source != ratelimit.FromFailover {
-		return
-	}
-	outcome := c.onError
-	if outcome == config.Local && res.Allowed {
-		outcome = "local_allowed"
-	} else if outcome == config.Local {
-		outcome = "local_denied"
-	}
-	if kind == ratelimit.Take {
-		c.outage.countOutcome(outcome)
-	}
-	if c.onError == config.Open {
+// hideQuota marks a result of an open rule without Redis as unenforced. Its quota is unknown and must not be shown.
+func hideQuota(onError string, res *ratelimit.Result) {
+	if onError == config.Open && res.Source == ratelimit.FromFailover {
 		res.Source = ratelimit.FromShadow
 	}
 }
 
-// reportShadow counts what a shadow rule would have denied, and logs it once a second at most
-// for each rule: clients decide how often it happens.
+// reportShadow counts the requests that a shadow rule would have denied. For each rule, it logs at most one in a second,
+// since clients decide how often this happens.
 func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 	r := g.ruleOfOp(op)
 	if err != nil {
@@ -212,11 +174,11 @@ func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res rate
 	}
 }
 
-// observedStore reports to an outage how the calls of a store end.
+// observedStore reports the successes and failures of a store to an outage.
 type observedStore struct {
 	store      *redisstore.Store
 	outage     *outage
-	timeout    time.Duration // of a request's wait
+	timeout    time.Duration // how long a request waits for Redis
 	wrongTypes throttledLog
 }
 

@@ -103,7 +103,7 @@ func TestTLSToTheUpstream(t *testing.T) {
 }
 
 func TestHTTP2ToTheUpstream(t *testing.T) {
-	for mode, want := range map[string]int{"": 1, ", http2: cleartext": 2, ", http2: off": 1} {
+	for mode, want := range map[string]int{"": 1, ", http2: cleartext": 2} {
 		var protocols http.Protocols
 		protocols.SetHTTP1(true)
 		protocols.SetUnencryptedHTTP2(true)

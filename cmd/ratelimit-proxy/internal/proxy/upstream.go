@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/pires/go-proxyproto"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
@@ -25,14 +24,13 @@ type upstream struct {
 	config    config.Upstream
 	url       *url.URL
 	transport *http.Transport
-	roundTrip http.RoundTripper   // the transport, or a wrapper
-	responses [5]*metrics.Counter // by the status's first digit less 1
-	times     *histogram          // to the header of a response
+	roundTrip http.RoundTripper // transport, or a wrapper around it
+	metrics   upstreamMetrics
 	outage    outage
 	cuts      throttledLog
 }
 
-// matchesConfig reports whether a configuration means the upstream. A file of authorities may have changed.
+// matchesConfig reports whether the upstream can stay in use with a configuration. A CA file may have changed.
 func (u *upstream) matchesConfig(c config.Upstream) bool {
 	return u != nil && u.config == c && c.CA == ""
 }
@@ -49,32 +47,34 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 	}
 	return &upstream{
 		name: name, config: c, url: target, transport: transport, roundTrip: roundTrip,
-		responses: p.metrics.responseCounters(name), times: p.metrics.upstreamHistogram(name),
-		outage: outage{
-			log: p.log.With(slog.String("upstream", name)), lost: "the upstream doesn't answer", back: "the upstream answers again",
-			affected: "requests without an answer of the upstream",
-		},
+		metrics: p.metrics.upstreamMetricsFor(name),
+		outage:  outage{log: p.log.With(slog.String("upstream", name)), lost: "the upstream doesn't answer", back: "the upstream answers again"},
 	}, err
 }
 
-// maxResponseHeader bounds the header of an upstream's response, in bytes: net/http's own bound of
-// 10 MB is for each request in flight.
-const maxResponseHeader = 2 << 20
+const (
+	dialTimeout = 5 * time.Second // of connections and TLS handshakes
+	idleConns   = 512             // that are kept for each upstream
+
+	// maxResponseHeader bounds the header of an upstream's response, in bytes. The default of net/http, 10 MB, is too
+	// much for each request in flight.
+	maxResponseHeader = 2 << 20
+)
 
 func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	conf, err := c.TLS()
-	dialer := &net.Dialer{Timeout: c.DialTimeout, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
 		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    c.DialTimeout,
+		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  c.ResponseTimeout,
 		MaxResponseHeaderBytes: maxResponseHeader,
 		ExpectContinueTimeout:  time.Second,
 		IdleConnTimeout:        90 * time.Second,
-		MaxIdleConns:           c.IdleConnections,
-		MaxIdleConnsPerHost:    c.IdleConnections,
+		MaxIdleConns:           idleConns,
+		MaxIdleConnsPerHost:    idleConns,
 		MaxConnsPerHost:        c.MaxConnections,
-		DisableCompression:     true, // the client decides that
+		DisableCompression:     true, // only the client decides about it
 		WriteBufferSize:        16 << 10,
 		ReadBufferSize:         16 << 10,
 		Protocols:              new(http.Protocols),
@@ -83,7 +83,7 @@ func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 		t.TLSClientConfig = conf
 	}
 	t.Protocols.SetHTTP1(c.HTTP2 != "cleartext")
-	t.Protocols.SetHTTP2(c.HTTP2 == "")
+	t.Protocols.SetHTTP2(c.HTTP2 != "cleartext")
 	t.Protocols.SetUnencryptedHTTP2(c.HTTP2 == "cleartext")
 	if c.ProxyProtocol > 0 {
 		t.DisableKeepAlives = true // a connection is for one client
@@ -93,14 +93,13 @@ func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	return t, err
 }
 
-// connAddrsKey is the key of a request's [connAddrs] in its context.
+// connAddrsKey is the key of [connAddrs] in a request's context.
 type connAddrsKey struct{}
 
 // connAddrs are the two ends of a client's connection.
 type connAddrs struct{ client, local netip.AddrPort }
 
-// dialWithHeader returns a function that dials connections which begin with a PROXY protocol
-// header.
+// dialWithHeader returns a dialer of connections that begin with a PROXY protocol header.
 func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, addr)
@@ -122,8 +121,7 @@ func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, s
 	}
 }
 
-// rewriteURL points a request at the upstream. Neither the request's Host nor an absolute URL in
-// its first line decides where it goes.
+// rewriteURL directs a request to the upstream, whatever its Host and the URL in its first line are.
 func (u *upstream) rewriteURL(in, out *http.Request) {
 	out.URL.Scheme, out.URL.Host = u.url.Scheme, u.url.Host
 	if u.url.Path != "" && u.url.Path != "/" {
@@ -138,11 +136,10 @@ func (u *upstream) rewriteURL(in, out *http.Request) {
 	}
 }
 
-// flushInterval is how long the header or a part of a response may wait to be sent with the next
-// part.
+// flushInterval is the longest time that a part of a response waits for the next part.
 const flushInterval = 20 * time.Millisecond
 
-// buffers are what net/http/httputil copies bodies with.
+// buffers are the buffers for copying bodies.
 var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
 // bufferPool implements [httputil.BufferPool].
