@@ -12,11 +12,10 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// propertyKeys are the properties of one policy in the requests of every registry that has it. Keys live
-// as long as the process, so a policy makes them once.
+// propertyKeys are the keys of a policy's properties, the same in every registry. Keys live as long as the process, so a
+// policy makes them once.
 type propertyKeys struct {
-	of    *Policy             // the policy that made them, and not a copy of it
-	name  string              // its name at that time
+	name  string              // the policy's name when they were made
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
 	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
@@ -24,13 +23,12 @@ type propertyKeys struct {
 
 // propertyKeys returns p's keys, which it makes on first use.
 func (p *Policy) propertyKeys() *propertyKeys {
-	k := p.keys.Load()
-	if k != nil && k.of == p {
+	if k := p.keys.Load(); k != nil {
 		return k
 	}
 	name := p.String()
-	p.keys.CompareAndSwap(k, &propertyKeys{ // of two that are made at once, one is kept
-		of: p, name: p.Name,
+	p.keys.CompareAndSwap(nil, &propertyKeys{ // if two goroutines make them, one result is kept
+		name:  p.Name,
 		terms: reqctx.NewKey[terms](name + ".key"),
 		take:  reqctx.NewKey[*charge](name + ".take"),
 		count: reqctx.NewKey[int64](name + ".count"),
@@ -38,7 +36,7 @@ func (p *Policy) propertyKeys() *propertyKeys {
 	return p.keys.Load()
 }
 
-// boundPolicy is a copy of a policy with its store: what all requests share.
+// boundPolicy is a copy of a policy, with its store, that all requests of a registry share.
 type boundPolicy struct {
 	Policy
 	of    *Policy
@@ -61,13 +59,12 @@ func newBoundPolicy(p *Policy, store Store) *boundPolicy {
 // propertyKeys returns the keys of the policy that p is a copy of.
 func (p *boundPolicy) propertyKeys() *propertyKeys { return p.of.propertyKeys() }
 
-// Provide registers the policies, with their counters in store. The property "ratelimit" is the
-// [Limit] that [From] returns. Observers and measurements see the private properties
-// "ratelimit.<name>.key", which finds the request's key and rules, "ratelimit.<name>.take", which
-// charges the request, and "ratelimit.<name>.count".
+// Provide registers the policies, with their counters in store. The property "ratelimit" is the [Limit] that [From]
+// returns. Observers and measurements see the private properties "ratelimit.<name>.key", which finds the request's key
+// and rules, "ratelimit.<name>.take", which charges the request, and "ratelimit.<name>.count".
 //
-// It panics if the registry or the store is nil, if [Check] returns an error, or if a property of
-// one of the names exists. Limits cannot be preset in tests: there, provide a memory store.
+// It panics if the registry or the store is nil, if [Check] returns an error, or if a property of one of the names
+// exists. Limits cannot be preset in tests: provide a memory store there.
 func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 	if reg == nil {
 		panic("ratelimit: Provide: registry is nil")
@@ -113,8 +110,7 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	}
 	c := &charge{terms: t}
 	c.results, err = t.run(ctx, Take, n, c.one[:])
-	// A count from before is the past. This fails only if the request is over.
-	_ = p.propertyKeys().count.Invalidate(ctx)
+	_ = p.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +146,7 @@ func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
 	return t, n, nil
 }
 
-// requestOf returns the HTTP request of ctx. For a raw connection, that has only the peer's address.
+// requestOf returns the HTTP request of ctx. For a raw connection, it has only the peer's address.
 func requestOf(ctx context.Context) *http.Request {
 	c := reqctx.From(ctx)
 	if r := c.Request(); r != nil {
@@ -159,8 +155,8 @@ func requestOf(ctx context.Context) *http.Request {
 	return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}
 }
 
-// wrapStoreError adds the policy's name to a store's error, and ErrStore unless the request has
-// ended or the store has refused the op.
+// wrapStoreError adds the policy's name to a store's error, and ErrStore unless the request has ended or the store has
+// refused the op.
 func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:

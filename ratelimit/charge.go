@@ -19,8 +19,8 @@ type terms struct {
 	rules   []Rule
 }
 
-// run runs an op of each rule, in one call. In a take, rules without a limit count afterwards
-// what the others have let through. The results are in buf if there is room for them.
+// run runs an op of each rule, in one call. In a take, rules without a limit count in a second call what the others
+// have let through. The results are in buf if there is room for them.
 func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
 	if len(t.rules) == 1 {
 		res, err := t.policy.store.DoOne(ctx, t.newOp(t.rules[0], kind, n))
@@ -56,7 +56,7 @@ func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 	return results, nil
 }
 
-// runMerged runs an op of each rule and makes one result of theirs.
+// runMerged runs an op of each rule and returns their merged result.
 func (t *terms) runMerged(ctx context.Context, kind Kind, n int64) (Result, error) {
 	var one [1]Result
 	results, err := t.run(ctx, kind, n, one[:])
@@ -78,13 +78,13 @@ func (t *terms) newOp(r Rule, kind Kind, n int64) Op {
 	return Op{Rule: r, Key: t.subject, N: n, Kind: kind}
 }
 
-// countIn counts over d by the first rule; zero means its Per.
+// countIn counts over d with the first rule; zero means its Per.
 func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
 	res, err := t.policy.store.DoOne(ctx, Op{Rule: t.rules[0], Key: t.subject, Kind: Count, Interval: d})
 	return res.Count, t.policy.wrapStoreError(ctx, err)
 }
 
-// merge makes one result of those of the rules.
+// merge returns one result for those of the rules.
 func (t *terms) merge(results []Result) Result {
 	sum := mergeResults(t.rules, results)
 	if sum.Allowed && len(results) == 1 {
@@ -120,9 +120,8 @@ const refundTime = 5 * time.Second
 
 var errRefundPanicked = errors.New("ratelimit: the refund has panicked")
 
-// refund gives back what the request was charged, once. It goes on if ctx ends: handlers refund
-// requests whose client has left, and a refund cannot be repeated, because the store does not
-// remember what it has given back.
+// refund gives back what the request was charged, once. It goes on if ctx ends, because handlers refund requests whose
+// client has left, and a refund cannot be repeated: the store does not remember it.
 func (c *charge) refund(ctx context.Context) (bool, error) {
 	c.refunding.Do(func() {
 		c.refundErr = errRefundPanicked // for later callers
@@ -144,22 +143,19 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return c.refunded, c.refundErr
 }
 
-// Decision is the result of one rule of a take. It does not contain the request's key: the method
-// Subject of its policy returns that.
+// Decision is the result of one rule of a take. It does not contain the request's key, which Policy.Subject returns.
 type Decision struct {
 	Policy string  // the policy's name
 	Of     *Policy // the policy
 	Quota  string  // the rule's name in header fields: the policy's, or with the rule's after a dot
 	Rule   Rule
-	// Result is the rule's own: Violated reports that it denied, or would have denied if its
-	// Source is FromShadow.
+	// Result is the rule's own: Violated reports that it denied, or would have denied if its Source is FromShadow.
 	Result Result
 }
 
-// Decisions returns the decisions of all takes so far of the innermost request of ctx, until it is
-// finished. In a handler behind a [Middleware] with a charge of its own, that request is the
-// middleware's. An observer gets the decisions of the server's policies, and not those of a Middleware.
-// Decisions does no I/O.
+// Decisions returns the decisions of all takes so far of the innermost request of ctx, until it is finished. In a
+// handler behind a [Middleware] with a charge of its own, that request is the middleware's. An observer gets the
+// decisions of the server's policies, and not those of a Middleware. Decisions does no I/O.
 func Decisions(ctx context.Context) iter.Seq[Decision] {
 	return func(yield func(Decision) bool) {
 		request := reqctx.From(ctx)
@@ -169,20 +165,15 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 		l, _ := limits.Get(request) // after an error, it has no policies
 		for _, p := range l.policies[:l.own] {
 			c, err, taken := p.propertyKeys().take.Peek(request)
-			if err == nil && taken && !c.yieldDecisions(yield) {
-				return
+			if err != nil || !taken {
+				continue
+			}
+			for i, res := range c.results {
+				quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
+				if !yield(Decision{Policy: p.Name, Of: p, Quota: quota, Rule: c.rules[i], Result: res}) {
+					return
+				}
 			}
 		}
 	}
-}
-
-// yieldDecisions yields the decision of each rule, and reports whether to go on.
-func (c *charge) yieldDecisions(yield func(Decision) bool) bool {
-	for i, res := range c.results {
-		quota := c.policy.quotaName(c.rules[i], len(c.rules) == 1)
-		if !yield(Decision{Policy: c.policy.Name, Of: c.policy.of, Quota: quota, Rule: c.rules[i], Result: res}) {
-			return false
-		}
-	}
-	return true
 }

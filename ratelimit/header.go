@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// writeHeader adds the result of a charge to the header fields. It writes nothing for a policy
-// without limits, and omits rules that are only tried out.
+// writeHeader adds the result of a charge to the header. It writes nothing for a policy without limits, and omits
+// rules that are only tried out.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	p, results, sum := c.policy, c.results, c.sum
 	if after := c.after.Load(); after != nil {
@@ -41,8 +41,8 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	return nil
 }
 
-// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. A window that isn't
-// whole seconds cannot be expressed and is left out. Without results all rules are in force.
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It leaves out a window that is not whole
+// seconds, because the syntax cannot express it. Without results, all rules are in force.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
 	for i, r := range rules {
 		if r.Limit() == 0 || results != nil && results[i].isUnenforced(r) {
@@ -61,8 +61,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 	return b
 }
 
-// limitField returns a list such as "ip";r=0;t=18: the remaining units, and the time until there are
-// more, or until there are enough.
+// limitField returns a list such as "ip";r=0;t=18: the remaining units, and the time until more, or enough, are there.
 func (t *terms) limitField(results []Result, pk string) string {
 	b := make([]byte, 0, 96)
 	for i, r := range t.rules {
@@ -74,14 +73,14 @@ func (t *terms) limitField(results []Result, pk string) string {
 			wait = results[i].ResetAfter
 		}
 		b = t.policy.appendItem(b, r, len(t.rules) == 1)
-		b = appendInteger(append(b, ";r="...), min(results[i].Remaining, r.Limit())) // less than a GCRA's burst, if that is larger
+		b = appendInteger(append(b, ";r="...), min(results[i].Remaining, r.Limit())) // a GCRA's burst may be larger than its limit
 		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
 		b = append(b, pk...)
 	}
 	return string(b)
 }
 
-// appendItem begins a list's next item with the quotaName, which needs no escapes.
+// appendItem begins the next item of a list with the rule's quotaName, which needs no escapes.
 func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	if len(b) > 0 {
 		b = append(b, ", "...)
@@ -93,7 +92,7 @@ func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	return append(b, '"')
 }
 
-// addMembers adds members to a list, as one line: some clients read only the first.
+// addMembers adds members to a list, all in one line because some clients read only the first line.
 func addMembers(h http.Header, name, line string) {
 	for _, had := range slices.Backward(h[name]) {
 		if had != "" {
@@ -103,7 +102,7 @@ func addMembers(h http.Header, name, line string) {
 	h[name] = []string{line}
 }
 
-// writeXHeaders leaves those of another policy that has less left.
+// writeXHeaders sets the X-RateLimit fields, unless they are those of a policy with no more units left.
 func writeXHeaders(h http.Header, sum Result) {
 	remaining := min(sum.Remaining, sum.Limit)
 	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {
@@ -127,5 +126,8 @@ func writeDenial(h http.Header, seconds int64) {
 
 func sfInteger(n int64) string { return string(appendInteger(nil, n)) }
 
-// appendInteger appends an integer of a structured field, which has at most 15 digits.
-func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, 1e15-1), 10) }
+// maxInteger is the largest integer of a structured field, which has at most 15 digits.
+const maxInteger = 1e15 - 1
+
+// appendInteger appends an integer of a structured field.
+func appendInteger(b []byte, n int64) []byte { return strconv.AppendInt(b, min(n, maxInteger), 10) }

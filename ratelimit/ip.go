@@ -8,16 +8,16 @@ import (
 	"net/http"
 	"net/netip"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/netaddr"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/forwarded"
 )
 
-// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6 address, without
-// zone. IPv4 inside of IPv6 (mapped, or NAT64's 64:ff9b::/96) is that IPv4 address. No header is
-// read, so behind a proxy every request has the proxy's address: see [IPOptions]. A peer without
-// an IP address, such as on a Unix socket, is ErrNoKey.
+// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6 address, without zone. An IPv6
+// address that stands for an IPv4 address (mapped, or NAT64's 64:ff9b::/96) counts as the latter. No header is read,
+// so behind a proxy every request has the proxy's address: see [IPOptions]. A peer without an IP address, such as on a
+// Unix socket, is ErrNoKey.
 func ByIP() KeyFunc {
 	key, err := IPOptions{}.Key()
 	if err != nil {
@@ -28,23 +28,23 @@ func ByIP() KeyFunc {
 
 // IPOptions describes how clients' addresses become keys.
 //
-// Behind proxies of your own, name them and the one header in which they report the address of
-// their client. The header is read only if the peer is one of them, from the right, where the
-// nearest proxy has written. The first address that is not a trusted proxy's is the client's, so
-// nothing that a client writes itself is reached. If there is none, or an element before it is not
-// an address ("unknown", an obfuscated name, a syntax error), the last trusted proxy's counts.
+// Behind proxies of your own, name the proxies and the header in which they report the address of their client. The
+// header is read only if the peer is one of them. It is read from the right, where the nearest proxy has written, up
+// to the first address that is not a trusted proxy's, which is the client's. So an address that a client has written
+// itself does not count. If there is no such address, or an element before it is not an address ("unknown", an
+// obfuscated name, a syntax error), the last trusted proxy's address counts.
 type IPOptions struct {
-	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to 128. The zero
-	// value means 64, as one line has at least a /64.
+	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to 128. The zero value means 64, as
+	// one line has at least a /64.
 	IPv6Bits int
 	// TrustedProxies are the addresses of your proxies only. 0.0.0.0/0 and ::/0 are refused.
 	TrustedProxies []netip.Prefix
-	// Header is the header in which they report the client's address: "Forwarded" (RFC 7239), or
-	// one with a list of addresses or a single one, such as "X-Forwarded-For" or "X-Real-Ip". Each
-	// of the proxies must append to it or replace it. It is required with trusted proxies.
+	// Header is the header in which the proxies report the client's address: "Forwarded" (RFC 7239), or one with an
+	// address or a list of addresses, such as "X-Forwarded-For" or "X-Real-Ip". Each proxy must append to it or
+	// replace it. It is required with trusted proxies.
 	Header string
-	// TrustUnixSocket also trusts clients that connect through a Unix socket that the server
-	// listens on: a proxy on the same machine.
+	// TrustUnixSocket also trusts clients that connect through a Unix socket that the server listens on, such as a
+	// proxy on the same machine.
 	TrustUnixSocket bool
 }
 
@@ -62,7 +62,7 @@ func (o IPOptions) Key() (KeyFunc, error) {
 		}
 		key := a.String()
 		if a.Is6() {
-			p, _ := a.Prefix(bits) // fails only for lengths that check refuses
+			p, _ := a.Prefix(bits) // check has refused other lengths
 			key = p.String()
 		}
 		noteAddressKey(ctx, key)
@@ -70,17 +70,18 @@ func (o IPOptions) Key() (KeyFunc, error) {
 	}, nil
 }
 
-// Client returns a function for the whole address of a request's client, without zone, and an IPv4
-// address as such. It is the zero Addr for a peer that has none and isn't trusted to report one.
+// Client returns a function for the whole address of a request's client. The address has no zone, and is not
+// IPv4-mapped. It is the zero Addr for a peer that has no address and is not trusted to report one.
 func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t := forwarded.Trust{Header: textproto.CanonicalMIMEHeaderKey(o.Header), UnixSocket: o.TrustUnixSocket}
-	for _, p := range o.TrustedProxies {
-		t.Proxies = append(t.Proxies, netaddr.Unmap(p))
+	o.Header = textproto.CanonicalMIMEHeaderKey(o.Header)
+	o.TrustedProxies = slices.Clone(o.TrustedProxies)
+	for i, p := range o.TrustedProxies {
+		o.TrustedProxies[i] = netaddr.Unmap(p)
 	}
-	return t.Client, nil
+	return o.client, nil
 }
 
 func (o IPOptions) check() error {

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lazyreq/lazyreq/ratelimit/internal/keyhash"
 )
 
 func TestByHeader(t *testing.T) {
@@ -100,7 +98,7 @@ func TestKeysDoNotCollideWithHashes(t *testing.T) {
 	require.Regexp(t, "^long-sha256-.{22}$", ask(long))
 	seen := map[string]string{}
 	for _, key := range []string{
-		short, long, long + "a", ask(long), ask(ask(long)), ask(ask(ask(long))), keyhash.Parts(long),
+		short, long, long + "a", ask(long), ask(ask(long)), ask(ask(ask(long))), hashParts(long),
 		"==", "=", "k", "=k", "long-", "long-k", "=long-k",
 	} {
 		other, twice := seen[ask(key)]

@@ -11,9 +11,9 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit is one request's view of its only policy, for programs that have no more than one. [From]
-// makes it, and its methods are the policy's with the context of From. The zero Limit has no policy:
-// its methods return an error.
+// Limit is one request's view of its only policy, for programs that have no more than one. [From] makes it. Its
+// methods are those of the policy, with the context of From. The zero Limit has no policy: its methods return an
+// error.
 type Limit struct {
 	ctx      context.Context
 	policies []*Policy // the request's own, and then those of the requests around it
@@ -40,10 +40,9 @@ func provideLimit(reg *reqctx.Registry, policies []*Policy) {
 	})
 }
 
-// From returns the limit of the only policy that ctx's request has, from its server ([Provide]) or
-// from a [Middleware] on the way here. It does no I/O. It returns an error if ctx has no request, the
-// request is over, or there is no policy or more than one. The limit's methods then return that error,
-// too.
+// From returns the limit of the only policy that ctx's request has, from its server ([Provide]) or from a [Middleware]
+// around the handler. It does no I/O. It returns an error if ctx has no request, the request is over, or there is no
+// policy or more than one. The limit's methods then return that error, too.
 func From(ctx context.Context) (Limit, error) {
 	l, err := limits.Get(ctx)
 	if err != nil {
@@ -77,11 +76,8 @@ func (l Limit) Take() (Result, error) { return call(l, (*Policy).Take) }
 
 // Require is [Policy.Require].
 func (l Limit) Require() error {
-	p, err := l.policy()
-	if err != nil {
-		return err
-	}
-	return p.Require(l.ctx)
+	_, err := call(l, func(p *Policy, ctx context.Context) (any, error) { return nil, p.Require(ctx) })
+	return err
 }
 
 // Peek is [Policy.Peek].

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -105,18 +104,6 @@ func TestDenial(t *testing.T) {
 	q.hand.now = q.hand.now.Add(res.RetryAfter)
 	res, _ = q.take("ip")
 	require.True(t, res.Allowed)
-}
-
-func TestAppendProblemMatchesProblem(t *testing.T) {
-	for _, e := range []*ratelimit.DeniedError{
-		{RetryAfter: time.Second}, {Policies: []string{"a"}, RetryAfter: time.Hour},
-		{Policies: []string{"a.b", "odd\"name<"}, Limit: 7, RetryAfter: 1<<63 - 1}, {RetryAfter: -1},
-	} {
-		status, members := e.Problem()
-		want, err := problem.Append(nil, status, members)
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(e.AppendProblem(nil)))
-	}
 }
 
 func TestDeniedErrorRoundsUp(t *testing.T) {

@@ -39,14 +39,13 @@ type Op struct {
 
 	// NewGroup begins a new group, even if the op before has the same key.
 	NewGroup bool
-	// Interval is what a count or an add counts over, up to the rule's span. The zero value means
-	// the rule's Per. An add of a GCRA counts nothing and leaves this zero.
+	// Interval is the interval that a count or an add counts over, up to the rule's span. The zero value means the
+	// rule's Per. An add of a GCRA counts nothing and leaves this zero.
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
-	// Prepaid, of a take that is a group of its own, charges its units so that the rule is
-	// kept whenever they are spent within that time; see [Op.ValidFor]. It is at most the
-	// rule's Per, and MaxPrepaid.
+	// Prepaid, of a take that is a group of its own, charges its units so that they may be spent at any moment within
+	// that time without breaking the rule; see [Op.ValidFor]. It is at most the rule's Per, and MaxPrepaid.
 	Prepaid time.Duration
 }
 
@@ -57,17 +56,17 @@ const (
 	MaxPrepaid = time.Hour
 )
 
-// ValidFor returns for how long the units of op, a take that res has allowed, may be spent
-// without breaking the rule, counted from any moment before op was sent. Without Prepaid it is 0:
-// the units are spent when they are taken. It depends on the algorithm:
+// ValidFor returns for how long the units of op, a take that res has allowed, may be spent without breaking the rule.
+// The time begins at any moment before op was sent. Without Prepaid it is 0, because units are spent when they are
+// taken. The charge depends on the algorithm:
 //
-// A log has the units as if they were charged when Prepaid is over, so they count longer than
-// those that are spent at once. A GCRA holds the units that come back during Prepaid as well: an
-// op with too little room for that is [ErrTooLarge]. Buckets and windows charge the present
-// bucket or window, and the units are good until its end, which may be sooner than Prepaid.
+//   - A log charges the units at the end of Prepaid, so they count longer than units that are spent at once.
+//   - A GCRA also charges the units that come back during Prepaid. An op with too little room for that is [ErrTooLarge].
+//   - Buckets and windows charge the present bucket or window. The units are good until its end, which may come sooner
+//     than Prepaid.
 //
-// The rest can be given back by a Refund of the receipt with N lowered to the rest. A caller on
-// another machine than the store's clock should stop a little earlier.
+// A Refund of the receipt, with N lowered to the rest, gives back the unspent rest. A caller on another machine than
+// the store's clock should stop a little earlier.
 func (op Op) ValidFor(res Result) time.Duration {
 	if op.Prepaid <= 0 || !res.Allowed {
 		return 0

@@ -7,11 +7,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// Result answers one [Op].
+// Result is the result of one [Op].
 //
-// With a limit of 10 over 60 s of which 8 are used, a take of 1 is Allowed, with Limit 10,
-// Remaining 1, RetryAfter 0 and ResetAfter up to 65 s. Then a take of 2 is not Allowed, and
-// Violated, with Remaining 1 and RetryAfter until enough of the ten have aged out.
+// With a limit of 10 over 60 s of which 8 are used, a take of 1 is Allowed, with Limit 10, Remaining 1, RetryAfter 0
+// and ResetAfter up to 65 s. Then a take of 2 is not Allowed, and Violated, with Remaining 1. Its RetryAfter lasts
+// until enough of the ten have aged out.
 type Result struct {
 	// Allowed reports whether units were taken, added or given back; for Peek, would be taken.
 	Allowed bool
@@ -21,16 +21,16 @@ type Result struct {
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now, 0 if the rule has no limit. It can be more than
-	// Limit if a GCRA's burst is.
+	// Remaining is the largest n that passes now, 0 if the rule has no limit. It can be more than Limit if a GCRA's
+	// burst is.
 	Remaining int64
-	// RetryAfter is how long until this n passes if there are no other charges; if it was charged,
-	// until the next unit does. 0 means now, and MaxDuration that or longer, as below.
+	// RetryAfter is how long until this n passes if there are no other charges; if it was charged, until the next unit
+	// does. 0 means now, and MaxDuration means that or longer.
 	RetryAfter time.Duration
 	// ResetAfter is how long until the full quota is back if nothing is charged.
 	ResetAfter time.Duration
-	// Blocked is how long the [Block] lasts that this Take or Peek met or began. Until then, the
-	// store need not be asked.
+	// Blocked is the rest of the [Block] that this Take or Peek met or began. Until it ends, the store need not be
+	// asked.
 	Blocked time.Duration
 	// Count is the number of units in the op's interval, for Count and Add.
 	Count int64
@@ -40,14 +40,14 @@ type Result struct {
 	more *details // nil for an op's result
 }
 
-// details are what a policy's or a limiter's result has besides that of an op.
+// details is the part of a policy's or a limiter's result that an op's result does not have.
 type details struct {
 	denied DeniedError // of a denial
 	each   []Result
 }
 
-// Each returns the results of the single rules, in their order, if a [Limiter] or a policy asked
-// several; otherwise nil. It must not be changed.
+// Each returns the results of the single rules, in their order, if a [Limiter] or a policy has several rules.
+// Otherwise, it returns nil. The slice must not be changed.
 func (r Result) Each() []Result {
 	if r.more == nil {
 		return nil
@@ -55,17 +55,17 @@ func (r Result) Each() []Result {
 	return r.more.each
 }
 
-// Source names the part that has answered an op: the store, or one of the layers of package layer.
+// Source is the part that has answered an op: the store, or one of the layers of package layer.
 type Source uint8
 
 // The sources.
 const (
-	FromStore     Source = iota // the store itself, which knows best
-	FromAllowList               // the key always passes
-	FromDenyList                // the key never passes
-	FromShadow                  // the rule is only tried out, and denies nothing
+	FromStore     Source = iota // the store itself
+	FromAllowList               // the key is always allowed
+	FromDenyList                // the key is always denied
+	FromShadow                  // the rule is only tried out, and never denies
 	FromDenyCache               // the store denied before
-	FromFailover                // the store failed, and this is what stands in for it
+	FromFailover                // the store failed, and the layer has answered
 	FromPrepaid                 // units that were taken in advance
 )
 
@@ -82,19 +82,17 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// isUnenforced reports whether a rule has no limit that is in force, so that headers and sums leave
-// its result out.
+// isUnenforced reports whether a rule has no limit in force, so that headers and sums leave its result out.
 func (r *Result) isUnenforced(of Rule) bool { return of.Layout().Limit == 0 || r.Source == FromShadow }
 
-// Receipt identifies one charge, for the store that made it. The zero Receipt refunds nothing, and
-// one with a smaller N a part of the charge. Its fields are for stores, and layers around them.
+// Receipt identifies one charge, for the store that made it. The zero Receipt refunds nothing. A receipt with a
+// smaller N refunds a part of the charge. Its fields are for stores, and layers around them.
 type Receipt struct {
-	Counter uint64 // hash of the key and of what distinguishes the rule's counter from its others
+	Counter uint64 // a hash of the key and of the counter's rule
 	N       int64  // units
 	// At is the bucket's number, the window's end, or the time of the charge in microseconds.
 	At int64
-	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter after
-	// the charge.
+	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter after the charge.
 	Generation int64
 }
 
@@ -109,8 +107,7 @@ func (r Result) Err() error {
 	return &DeniedError{Limit: r.Limit, RetryAfter: r.RetryAfter}
 }
 
-// RetrySeconds returns RetryAfter in whole seconds, rounded up. For a denial it is at least 1: the
-// value of the Retry-After header.
+// RetrySeconds returns RetryAfter in whole seconds, rounded up. For a denial it is at least 1, as Retry-After is.
 func (r Result) RetrySeconds() int64 {
 	if r.Allowed {
 		return problem.Seconds(r.RetryAfter)
@@ -118,8 +115,8 @@ func (r Result) RetrySeconds() int64 {
 	return problem.RetrySeconds(r.RetryAfter)
 }
 
-// mergeResults returns the result of all rules together: the units that all of them leave, and the
-// longest of the waits. Unenforced rules count only for Allowed, unless there are no others.
+// mergeResults returns the result of all rules together: the units that all of them leave, and the longest of the
+// waits. Unenforced rules count only for Allowed, unless there are no others.
 func mergeResults(rules []Rule, results []Result) Result {
 	merged, found, allowed := Result{Source: results[0].Source}, false, true
 	for i, r := range results {
@@ -139,8 +136,7 @@ func mergeResults(rules []Rule, results []Result) Result {
 	return merged
 }
 
-// stricter returns the result with the longer wait or, if equal, fewer units, with the times and
-// units of both.
+// stricter returns the result with the longer wait or, if equal, fewer units. Its numbers are the stricter of both.
 func stricter(a, b Result) Result {
 	out := a
 	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {

@@ -10,15 +10,15 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Rule defines how units are counted and what the limit is. It is made by a constructor such as
-// [PerMinute] and adjusted by its With methods. It has the size of a pointer, and can be compared.
+// Rule defines how units are counted and what the limit is. It is made by a constructor such as [PerMinute] and
+// adjusted by its With methods. It has the size of a pointer, and is comparable.
 //
-// An invalid rule carries its error: [Rule.Err] returns it, and so does every function that is
-// given the rule, such as [NewLimiter]. The zero Rule is invalid.
+// An invalid rule carries its error: [Rule.Err] returns it, and so does every function that is given the rule, such as
+// [NewLimiter]. The zero Rule is invalid.
 //
-// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block share
-// it, so a limit can be changed while keys are in use: the units stay, and the new limit decides.
-// Rules that share a counter and have the same Block also share its state.
+// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block share it, so a limit can be
+// changed while keys are in use: the units stay, and the new limit decides. Rules that share a counter and have the
+// same Block also share the block's state.
 type Rule struct{ layout *layout.Layout } // nil for the zero Rule
 
 var zeroRule = layout.Layout{Err: "Rule is the zero Rule"}
@@ -35,7 +35,7 @@ func newRule(l layout.Layout, err string) Rule {
 
 func invalidRule(err string) Rule { return Rule{layout.Intern(layout.Layout{Err: err})} }
 
-// changed returns the rule of a layout that was changed, or an invalid rule.
+// changed returns the rule of a modified layout, or an invalid rule if err is not "".
 func changed(l layout.Layout, err string) Rule {
 	switch {
 	case l.Algorithm == 0:
@@ -51,7 +51,7 @@ func changed(l layout.Layout, err string) Rule {
 	return Rule{layout.Intern(l)}
 }
 
-// periodName returns per in hours, or in the largest smaller unit that divides it.
+// periodName returns per in hours, seconds, milliseconds or microseconds, in the largest unit that divides it.
 func periodName(per time.Duration) string {
 	for _, u := range [...]struct {
 		length time.Duration
@@ -80,8 +80,8 @@ func (r Rule) Name() string { return r.Layout().Name }
 // Algorithm returns "buckets", "log", "window" or "gcra"; "" for an invalid rule.
 func (r Rule) Algorithm() string { return r.Layout().Algorithm.String() }
 
-// Limit returns how many units a Per or a window allows, or in a GCRA come back in a Per. It is 0
-// if the rule only counts.
+// Limit returns the number of units that a Per or a window allows, or that come back in a Per of a GCRA. It is 0 if
+// the rule only counts.
 func (r Rule) Limit() int64 { return r.Layout().Limit }
 
 // Burst returns the largest number of units that can pass at once.
@@ -90,17 +90,17 @@ func (r Rule) Burst() int64 { return r.Layout().Burst }
 // Per returns the interval that the limit is over.
 func (r Rule) Per() time.Duration { return layout.Duration(r.Layout().Per) }
 
-// Interval returns the length of a bucket, 0 if there are none.
+// Interval returns the length of a bucket, or 0 if the rule has no buckets.
 func (r Rule) Interval() time.Duration { return layout.Duration(r.Layout().Interval) }
 
-// Span returns the longest interval that can be counted, 0 if none can.
+// Span returns the longest interval that can be counted, or 0 if the rule cannot count.
 func (r Rule) Span() time.Duration { return layout.Duration(r.Layout().Span) }
 
-// Expiry returns how long after its last charge a counter may still matter. For a GCRA, an Add
-// beyond the burst lasts longer.
+// Expiry returns how long a counter may still matter after its last charge. After an Add beyond a GCRA's burst, it is
+// longer.
 func (r Rule) Expiry() time.Duration { return layout.Duration(r.Layout().Expiry) }
 
-// Block returns the rule's block, zero if there is none.
+// Block returns the rule's block, or the zero Block.
 func (r Rule) Block() Block {
 	l := r.Layout()
 	return Block{After: int(l.BlockAfter), For: layout.Duration(l.BlockFor)}
@@ -141,8 +141,8 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%v(%s)", l.Algorithm, limit)
 }
 
-// WithLimit returns the rule with another limit, at least 1. The counter is the same. A GCRA's
-// burst follows, unless it was chosen.
+// WithLimit returns the rule with another limit, at least 1. The counter is the same. A GCRA's burst becomes the
+// limit, unless it was set with WithBurst.
 func (r Rule) WithLimit(limit int64) Rule {
 	l := *r.Layout()
 	l.Limit = limit
@@ -152,8 +152,8 @@ func (r Rule) WithLimit(limit int64) Rule {
 	return changed(l, limitError("Rule.Limit", limit, 1))
 }
 
-// WithoutLimit returns the rule as one that only counts, for buckets and logs without a Block.
-// The counter is the same.
+// WithoutLimit returns the rule as one that only counts, for buckets and logs without a Block. The counter is the
+// same.
 func (r Rule) WithoutLimit() Rule {
 	l := *r.Layout()
 	l.Limit, l.Burst = 0, 0
@@ -166,9 +166,9 @@ func (r Rule) WithoutLimit() Rule {
 	return changed(l, "")
 }
 
-// WithBurst returns a GCRA with another burst: how many units can be taken at once after a rest.
-// In any time d, at most Burst + Limit × d/Per pass. (Burst + 1) × Per in microseconds is at
-// most 2^53, which for a day is a burst of 104,248. The counter is the same.
+// WithBurst returns a GCRA with another burst, which is how many units can be taken at once after a rest. In any time
+// d, at most Burst + Limit × d/Per pass. (Burst + 1) × Per in microseconds is at most 2^53, which for a day is a burst
+// of 104,248. The counter is the same.
 func (r Rule) WithBurst(burst int64) Rule {
 	l := *r.Layout()
 	if l.Algorithm == 0 && l.Per > 0 { // only its burst was wrong
@@ -200,8 +200,8 @@ func (r Rule) WithBlock(b Block) Rule {
 	return changed(l, err)
 }
 
-// WithName returns the rule with a name in place of its Per: letters, digits, "-" and "_", at
-// most 64 of them; "" means its Per again. Rules of different names have different counters.
+// WithName returns the rule with a name in place of its Per: letters, digits, "-" and "_", at most 64 of them. An
+// empty name means the Per again. Rules of different names have different counters.
 func (r Rule) WithName(name string) Rule {
 	l := *r.Layout()
 	if name != "" && !option.ValidName(name) {
@@ -214,8 +214,8 @@ func (r Rule) WithName(name string) Rule {
 	return changed(l, "")
 }
 
-// WithStream returns a sliding log that Redis keeps as a stream, which is smaller than a sorted set.
-// The answers are the same, and the counters are different ones.
+// WithStream returns a sliding log that Redis keeps as a stream, which is smaller than a sorted set. The results are
+// the same. The counter is another one.
 func (r Rule) WithStream() Rule {
 	l := *r.Layout()
 	if l.Algorithm != layout.Log {
@@ -226,13 +226,13 @@ func (r Rule) WithStream() Rule {
 	return changed(l, "")
 }
 
-// Block denies a key for a fixed time once it has been denied too often: the After-th take that
-// the rule denies within one Per of the first one blocks the key for this rule for the time For.
-// After 1 blocks at the first denial. The zero Block never does.
+// Block denies a key for a fixed time after too many denials. The After-th take that the rule denies within one Per of
+// the first one blocks the key, for this rule, for the time For. An After of 1 blocks at the first denial. The zero
+// Block never does.
 //
-// While it lasts, every take and peek is denied, with Remaining 0 and as RetryAfter its rest, or
-// the rule's own wait if that is longer. Takes that it denies do not prolong it. Add and Count
-// ignore a block, and Reset ends it.
+// During a block every take and peek is denied, with Remaining 0. RetryAfter is the rest of the block, or the rule's
+// own wait if that is longer. Takes that the block denies do not prolong it. Add and Count ignore a block, and Reset
+// ends it.
 type Block struct {
 	After int           // 1 to 2^31 - 1
 	For   time.Duration // whole microseconds

@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"math"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
-	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
 func TestRulesRefuse(t *testing.T) {
@@ -105,7 +102,6 @@ func TestRuleAccessors(t *testing.T) {
 	require.Equal(t, "window", throttle.Algorithm())
 	require.Zero(t, throttle.Interval())
 	require.Empty(t, ratelimit.Rule{}.Algorithm())
-	require.Equal(t, "Algorithm(5)", (storage.GCRA + 1).String())
 	require.Equal(t, []string{"store", "prepaid", "Source(7)"}, []string{ratelimit.FromStore.String(), ratelimit.FromPrepaid.String(), ratelimit.Source(7).String()})
 }
 
@@ -162,20 +158,6 @@ func TestEqualRulesAreOneKey(t *testing.T) {
 	}
 	require.Len(t, made, 4+4+1) // an invalid rule is nothing but its error
 	require.Equal(t, unsafe.Sizeof(uintptr(0)), unsafe.Sizeof(ratelimit.Rule{}))
-}
-
-// TestUnusedRulesAreForgotten makes rules that nothing refers to afterwards.
-func TestUnusedRulesAreForgotten(t *testing.T) {
-	kept := ratelimit.PerMinute(1 << 40)
-	before := layout.Known()
-	for limit := range int64(1000) {
-		ratelimit.PerMinute(1<<40 + limit)
-	}
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		return layout.Known() <= before
-	}, 10*time.Second, time.Millisecond)
-	require.True(t, kept == ratelimit.PerMinute(1<<40), "it is in use")
 }
 
 // TestResetBeginsNewGeneration has a reset and two equal charges in one microsecond.

@@ -9,11 +9,10 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// MaxDuration is the longest duration of an option or a rule, 100 years. Longer ones are errors, as
-// sums with times could overflow.
+// MaxDuration is the longest duration of an option or a rule, 100 years. Longer ones could overflow.
 const MaxDuration time.Duration = option.MaxDuration
 
-// OptionError reports an option that a constructor or a rule refuses.
+// OptionError is the error of an invalid option of a constructor or a rule.
 type OptionError = option.Error
 
 // PerSecond allows limit units in any second; see [Per].
@@ -28,9 +27,9 @@ func PerHour(limit int64) Rule { return newPer("PerHour", limit, time.Hour) }
 // PerDay allows limit units in any 24 hours; see [Per].
 func PerDay(limit int64) Rule { return newPer("PerDay", limit, 24*time.Hour) }
 
-// Per allows limit units, at least 1, in any interval d, of whole microseconds. It counts in
-// [Buckets] of d/20: the limit is never exceeded, and a unit leaves the count up to 5 % of d late.
-// So a denial of 5 per minute may ask to wait for up to 63 seconds.
+// Per allows limit units, at least 1, in any interval d, of whole microseconds. It counts in [Buckets] of d/20: the
+// limit is never exceeded, and a unit leaves the count up to 5 % of d late. A denial of 5 per minute may ask to wait
+// for up to 63 seconds.
 func Per(limit int64, d time.Duration) Rule { return newPer("Per", limit, d) }
 
 func newPer(constructor string, limit int64, d time.Duration) Rule {
@@ -40,9 +39,9 @@ func newPer(constructor string, limit int64, d time.Duration) Rule {
 	return newBuckets(constructor, BucketOptions{Limit: limit, Per: d})
 }
 
-// FixedWindow allows limit units in a window, which begins with the first charge and ends a per
-// later, in whole microseconds. At the edge of two windows nearly twice the limit can pass within a
-// short time. A key takes two numbers. The interval of a count is zero or per.
+// FixedWindow allows limit units in a window, which begins with the first charge and ends a per later, in whole
+// microseconds. Around the end of a window, nearly twice the limit can pass within a short time. A counter is two
+// numbers. The interval of a count is zero or per.
 func FixedWindow(limit int64, per time.Duration) Rule { return newWindow("FixedWindow", limit, per) }
 
 // Throttle allows one unit, and then none for d: a [FixedWindow] of one unit.
@@ -54,30 +53,30 @@ func newWindow(constructor string, limit int64, per time.Duration) Rule {
 		ratioError(constructor, limit, per))
 }
 
-// SlidingLog allows limit units in any per, exactly. It keeps every charge, those of one microsecond
-// together: in memory, 8 to 15 bytes. Any interval up to per can be counted, with a binary search.
-// The cost of a refund grows with the later charges. Durations are in whole microseconds. With
-// [Rule.WithoutLimit] it only counts, and has no bound of its own.
+// SlidingLog allows limit units in any per, exactly. It stores every charge, in memory in 8 to 15 bytes; charges of
+// the same microsecond share an entry. It can count any interval up to per, with a binary search. A refund costs more
+// if many charges came later. Durations are in whole microseconds. With [Rule.WithoutLimit] it only counts, and its
+// size is not bounded.
 func SlidingLog(limit int64, per time.Duration) Rule {
 	d := per.Microseconds()
 	return newRule(layout.Layout{Algorithm: layout.Log, Limit: limit, Per: d, Span: d, Expiry: d},
 		ratioError("SlidingLog", limit, per))
 }
 
-// GCRA keeps an even rate, with the generic cell rate algorithm of ITU-T I.371, which decides as a
-// token bucket does: of at most limit units, limit come back evenly in each per, in whole
-// microseconds. [Rule.WithBurst] allows more or fewer at once. A key takes two numbers. Its units
-// cannot be counted ([ErrNoCount]), and only the last charge can be refunded.
+// GCRA keeps an even rate with the generic cell rate algorithm of ITU-T I.371, which decides like a token bucket. The
+// bucket holds limit units, or those of [Rule.WithBurst], and limit units come back evenly in each per, in whole
+// microseconds. A counter is two numbers. Its units cannot be counted ([ErrNoCount]), and only the last charge can be
+// refunded.
 //
-// An Add may exceed the burst, up to a thousand times the largest burst (2^53 / per × 1000 units,
-// for a day 104 million), and at most 2^53. Beyond that it charges nothing and returns
-// [ErrOverflow]. Above the largest burst, a store may round by 1,024/limit microseconds.
+// An Add may exceed the burst, up to a thousand times the largest burst (2^53 / per × 1000 units, for a day 104
+// million), and at most 2^53. Beyond that it charges nothing and returns [ErrOverflow]. Above the largest burst, a
+// store may round by 1,024/limit microseconds.
 func GCRA(limit int64, per time.Duration) Rule {
 	return newRule(layout.Layout{Algorithm: layout.GCRA, Limit: limit, Per: per.Microseconds()},
 		ratioError("GCRA", limit, per))
 }
 
-// The checks return what is wrong, beginning with the field, or "".
+// The checks return an error text that begins with the field, or "".
 
 func ratioError(constructor string, limit int64, per time.Duration) string {
 	return cmp.Or(limitError(constructor+".Limit", limit, 1), durationError(constructor+".Per", per))
@@ -108,24 +107,22 @@ func burstError(field string, burst, per int64) string {
 	return ""
 }
 
-// BucketOptions configure [Buckets]. Durations are in whole microseconds. Without a Per, the
-// defaults are for counting over up to ten minutes.
+// BucketOptions configure [Buckets]. Durations are in whole microseconds. Without a Per, the defaults are for counting
+// over up to ten minutes.
 type BucketOptions struct {
-	// Limit is the largest number of units in any Per, at most 2^53. The zero value means that the
-	// rule only counts.
+	// Limit is the largest number of units in any Per, at most 2^53. The zero value means that the rule only counts.
 	Limit int64
 	// Per is the interval that the limit is over, from Interval to Span. The zero value means Span.
 	Per time.Duration
-	// Interval is the length of a bucket. Counted intervals are rounded up to whole buckets, and may
-	// be too long by one more. The zero value means Per/20, or without a Per 5 s.
+	// Interval is the length of a bucket. Counted intervals are rounded up to whole buckets, and may be too long by
+	// one more. The zero value means Per/20, or without a Per 5 s.
 	Interval time.Duration
-	// Span is the longest interval that can be counted: 3 to 65536 Intervals. A counter takes 4 to
-	// 5 bytes of memory for each bucket, twice that if it holds more than 2^32 units, and 7 bytes
-	// in Redis. The zero value means Per, or without a Per 600 s. With a Per, the zero value and a
-	// Span without an Interval are rounded up to whole buckets.
+	// Span is the longest interval that can be counted: 3 to 65536 Intervals. A counter takes 4 to 5 bytes of memory
+	// for each bucket, twice that if it holds more than 2^32 units, and 7 bytes in Redis. The zero value means Per, or
+	// without a Per 600 s. With a Per, the zero value and a Span without an Interval are rounded up to whole buckets.
 	Span time.Duration
-	// Expiry is how long a counter is kept after its last charge, at least Span. The zero value
-	// means Span + Interval, or without a Per twice the Span.
+	// Expiry is how long a counter is kept after its last charge, at least Span. The zero value means Span + Interval,
+	// or without a Per twice the Span.
 	Expiry time.Duration
 }
 
@@ -135,9 +132,8 @@ const (
 	perBuckets = 20 // in a Per, so that a unit leaves the count late by at most 5 %
 )
 
-// Buckets allows Limit units in any Per, counted in time buckets. Any interval up to the span can
-// be counted, at the same cost. The count is never too low, and too high by at most the units of
-// the bucket before the interval.
+// Buckets allows Limit units in any Per, counted in time buckets. It can count any interval up to the span, at the
+// same cost. The count is never too low, and too high by at most the units of the bucket before the interval.
 func Buckets(o BucketOptions) Rule { return newBuckets("BucketOptions", o) }
 
 func newBuckets(constructor string, o BucketOptions) Rule {
@@ -185,7 +181,7 @@ func (o BucketOptions) roundSpan(d time.Duration) time.Duration {
 	return max(minBuckets, (d+o.Interval-1)/o.Interval) * o.Interval
 }
 
-// check returns what is wrong with an option by itself, whose name it puts after prefix.
+// check checks each option by itself. The names of fields get the prefix.
 func (o BucketOptions) check(prefix string) string {
 	err := limitError(prefix+"Limit", o.Limit, 0)
 	for _, f := range [...]struct {
@@ -199,7 +195,7 @@ func (o BucketOptions) check(prefix string) string {
 	return err
 }
 
-// checkTogether returns which option doesn't go with the others.
+// checkTogether checks whether the options fit together.
 func (o BucketOptions) checkTogether(prefix string) string {
 	switch buckets := o.Span / o.Interval; {
 	case o.Span%o.Interval != 0:

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
-	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // Problem is an error response by RFC 9457, and an error that a handler can
@@ -36,8 +35,6 @@ type Problem struct {
 	Header http.Header
 	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
 	Err error
-
-	denied *ratelimit.DeniedError // writes the JSON object, if it isn't nil
 }
 
 // Errorf returns a problem with this status. Below 500, the text is its Detail, which clients
@@ -122,9 +119,6 @@ func isNil(err error) bool {
 
 // asProblem returns the response that err stands for.
 func asProblem(err error) *Problem {
-	if denied, ok := err.(*ratelimit.DeniedError); ok { // as frequent as there is too much to do
-		return &Problem{Status: http.StatusTooManyRequests, Err: err, denied: denied}
-	}
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
@@ -141,10 +135,6 @@ func ProblemOf(err error) *Problem {
 		return nil
 	}
 	p := *asProblem(err)
-	if p.denied != nil {
-		_, p.Members = p.denied.Problem()
-		p.denied = nil
-	}
 	p.Members = maps.Clone(p.Members)
 	for _, t := range p.texts() {
 		if text, ok := p.Members[t.name].(string); ok {
@@ -173,10 +163,6 @@ func (p *Problem) addHeader(h http.Header) {
 
 // write sends p as the whole response, except for its header fields.
 func (p *Problem) write(w http.ResponseWriter) {
-	if p.denied != nil {
-		problem.WriteJSON(w, p.status(), p.denied.AppendProblem(make([]byte, 0, 256)), p.Err)
-		return
-	}
 	problem.Write(w, p.status(), p.members(), p.Err)
 }
 

@@ -134,12 +134,9 @@ func TestLimitByTheBody(t *testing.T) {
 func TestUnknownPoliciesPanic(t *testing.T) {
 	p := policy(t, "p")
 	srv, _ := newLimited(t, p)
-	for want, unknown := range map[string]*ratelimit.Policy{
-		`server: route "GET /x": ratelimit: the request has no policy "q" (provided: p)`:                                             policy(t, "q"),
-		`server: route "GET /x": ratelimit: policy "p" is another one than the request's: use the *Policy that the server was given`: policy(t, "p"),
-	} {
+	for _, unknown := range []*ratelimit.Policy{policy(t, "q"), policy(t, "p")} {
 		err := panicOf(func() { srv.HandleFunc("GET /x", nothing, server.Require(p, unknown)) })
-		require.EqualError(t, err, want)
+		require.ErrorContains(t, err, `server: route "GET /x": ratelimit: the request has no policy "`+unknown.Name+`": give this *Policy`)
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	}
 	require.PanicsWithValue(t, "server: Require: item 1 is nil", func() { server.Require(p, (*ratelimit.Policy)(nil)) })

@@ -1,9 +1,10 @@
-// Package netaddr compares IPv4 addresses with IPv6 addresses that stand for them.
+// Package netaddr reads addresses, and compares IPv4 addresses with IPv6 addresses that stand for them.
 package netaddr
 
 import (
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Unmap returns p as the prefix of unmapped addresses: an IPv4 prefix if p is IPv4-mapped. Its
@@ -32,4 +33,21 @@ func Plain(a netip.Addr) netip.Addr {
 // Within reports whether one of the prefixes contains a.
 func Within(prefixes []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// ParsePrefix returns the addresses that a text such as 192.0.2.1 or 2001:db8::/64 stands for. It returns the zero Prefix
+// for any other text.
+func ParsePrefix(s string) netip.Prefix {
+	if strings.Trim(s, "0123456789abcdefABCDEF:./") != "" { // saves the cost of an error for most other texts
+		return netip.Prefix{}
+	}
+	if strings.Contains(s, "/") {
+		p, _ := netip.ParsePrefix(s)
+		return p
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(a, a.BitLen())
 }

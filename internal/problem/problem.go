@@ -52,11 +52,6 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	if err != nil {
 		body, _ = Append(nil, status, onlyTexts(members))
 	}
-	WriteJSON(w, status, body, cause)
-}
-
-// WriteJSON is Write for an encoded JSON object, which it keeps.
-func WriteJSON(w http.ResponseWriter, status int, body []byte, cause error) {
 	body = append(body, '\n')
 	h := w.Header()
 	h["Content-Type"] = []string{"application/problem+json"}
@@ -165,14 +160,14 @@ func appendValue(b []byte, v any) ([]byte, error) {
 		if v == nil {
 			break
 		}
-		return AppendStrings(b, v), nil
+		return appendStrings(b, v), nil
 	}
 	text, err := json.Marshal(v)
 	return append(b, text...), err
 }
 
-// AppendStrings appends a list.
-func AppendStrings(b []byte, list []string) []byte {
+// appendStrings appends a list.
+func appendStrings(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, s := range list {
 		if i > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/addrkey"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
@@ -227,5 +226,5 @@ func policyAddress(key string) netip.Prefix {
 	if i := strings.IndexAny(key, ":~"); i >= 0 {
 		key = key[i+1:]
 	}
-	return addrkey.Parse(key)
+	return netaddr.ParsePrefix(key)
 }

@@ -1,12 +1,12 @@
 // Package gcra is the arithmetic of a GCRA, which the stores share.
 //
-// The level is in 1/Limit µs, which makes integers of everything: a unit raises it by Per, it
-// falls by Limit in every microsecond, and Burst × Per is full. The level is also the number of
-// units used, in 1/Per, so it keeps its meaning if the limit changes. Rounding the time of a
-// unit to microseconds instead would lose 17 % of a rate of 600,000 in a second.
+// The level is in 1/Limit µs, so that all numbers are integers: a unit raises it by Per, it falls by Limit in every
+// microsecond, and Burst × Per is full. The level is also the number of units used, in 1/Per, so it keeps its meaning
+// if the limit changes. Rounding the time of a unit to microseconds instead would lose 17 % of a rate of 600,000 in a
+// second.
 //
-// Burst × Per is at most 2^53, up to which a float64 is exact, too. After an add, a level may be a
-// thousand times as high.
+// Burst × Per is at most 2^53, so a float64 holds it exactly, too. After an add, a level may be a thousand times as
+// high.
 package gcra
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// MaxUnits returns how many units there can be in a level.
+// MaxUnits returns the largest number of units in a level.
 func MaxUnits(per int64) int64 {
 	return min(layout.MaxCount, layout.MaxCount/per*1000)
 }
 
-// Rule is what a GCRA is made of. Per is in microseconds.
+// Rule is the numbers of a GCRA. Per is in microseconds.
 type Rule struct{ Limit, Burst, Per int64 }
 
-// Level returns what is left at now of a level that was raised at a time. Times are in
-// microseconds. A level does not fall before it was raised.
+// Level returns the level at now after it was set to level at the time at. Times are in microseconds. A level does not
+// change before that time.
 func (r Rule) Level(at, level, now int64) int64 {
 	if now <= at {
 		return level
@@ -37,8 +37,8 @@ func (r Rule) Level(at, level, now int64) int64 {
 	return level - int64(fallen)
 }
 
-// Check returns how many units pass at a level, the microseconds until n do, and those until
-// the level is 0. The level begins to fall in behind microseconds.
+// Check returns how many units pass at a level, the microseconds until n do, and those until the level is 0. The level
+// begins to fall in behind microseconds.
 func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
 	free := r.Burst*r.Per - level // below 0 after an Add, or under a lower limit
 	if free > 0 {
@@ -53,8 +53,8 @@ func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
 	return remaining, retry, reset
 }
 
-// Quotient divides integers that are not negative, of up to 64 bits. Small ones divide in half of
-// the time. It saturates where a sum with a time would overflow.
+// Quotient divides integers that are not negative, of up to 64 bits. Small ones divide in half the time. The result is
+// at most half of the largest int64, so that a sum with a time does not overflow.
 func Quotient(a, b int64) int64 {
 	if uint64(a|b)>>32 == 0 {
 		return int64(uint32(a) / uint32(b))

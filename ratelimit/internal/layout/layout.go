@@ -1,10 +1,14 @@
-// Package layout holds the numbers of a rate-limit rule, which package ratelimit makes and
-// package storage shows to stores.
+// Package layout holds the numbers of a rate-limit rule, which package ratelimit makes and package storage shows to
+// stores.
 package layout
 
 import (
 	"fmt"
+	"hash/fnv"
+	"runtime"
+	"sync"
 	"time"
+	"weak"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 )
@@ -33,33 +37,26 @@ const (
 	GCRA
 )
 
-var names = [...]string{Buckets: "buckets", Log: "log", Window: "window", GCRA: "gcra"}
-
 // String returns the algorithm's name in lower case, "" for the zero Algorithm.
 func (a Algorithm) String() string {
-	if int(a) >= len(names) {
-		return fmt.Sprintf("Algorithm(%d)", uint8(a))
-	}
-	return names[a]
+	return [...]string{Buckets: "buckets", Log: "log", Window: "window", GCRA: "gcra"}[a]
 }
 
-// Layout holds a rule's numbers. Durations are in microseconds. A field that the algorithm
-// does not use is 0.
+// Layout holds a rule's numbers. Durations are in microseconds. A field that the algorithm does not use is 0.
 type Layout struct {
 	Algorithm Algorithm
 	// Stream is set for a log that Redis keeps as a stream.
 	Stream bool
-	// Window and Buckets are numbers of buckets before the newest: the limit is over Window
-	// of them, and Buckets of them can be counted.
+	// Window and Buckets are numbers of buckets before the newest: the limit is over Window of them, and Buckets of
+	// them can be counted.
 	Window, Buckets int32
 	// Limit is 0 if the rule only counts. Burst is the largest n that can pass.
 	Limit, Burst                int64
 	Per, Interval, Span, Expiry int64
-	// BlockAfter is the number of denials that lead to a block, 0 without a block. BlockFor
-	// is its length.
+	// BlockAfter is the number of denials that lead to a block, 0 without a block. BlockFor is its length.
 	BlockAfter, BlockFor int64
-	// Name distinguishes the rule from others of its policy. Named is set if it was chosen: then
-	// it also distinguishes the counter.
+	// Name distinguishes the rule from others of its policy. Named is set if it was chosen: then it also distinguishes
+	// the counter.
 	Name  string
 	Named bool
 	// OwnBurst is set if the burst was chosen, and does not follow the limit.
@@ -68,4 +65,49 @@ type Layout struct {
 	Err string
 	// ID is a hash of what distinguishes the rule's counter from a key's other counters.
 	ID uint64
+}
+
+var (
+	known   = map[Layout]weak.Pointer[Layout]{} // the layouts that something refers to
+	knownMu sync.Mutex
+)
+
+// Intern returns a pointer to a layout that is equal to l. It returns the same pointer for equal layouts, as long as
+// something refers to it. The layout must not be changed.
+func Intern(l Layout) *Layout {
+	knownMu.Lock()
+	defer knownMu.Unlock()
+	if p := known[l].Value(); p != nil {
+		return p
+	}
+	added := new(l)
+	known[l] = weak.Make(added)
+	runtime.AddCleanup(added, forget, l)
+	return added
+}
+
+// forget removes a layout that nothing refers to, unless it was added again.
+func forget(l Layout) {
+	knownMu.Lock()
+	defer knownMu.Unlock()
+	if known[l].Value() == nil {
+		delete(known, l)
+	}
+}
+
+// SetID sets the ID.
+func (l *Layout) SetID() {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Per, l.Interval, l.Span, l.Named, l.Name)
+	l.ID = h.Sum64()
+}
+
+// SharesCounter reports whether a key has one counter for the rules of both layouts.
+func (l *Layout) SharesCounter(other *Layout) bool {
+	return l.counter() == other.counter()
+}
+
+// counter returns the fields that distinguish the counters of a key.
+func (l *Layout) counter() Layout {
+	return Layout{Algorithm: l.Algorithm, Stream: l.Stream, Per: l.Per, Interval: l.Interval, Span: l.Span, Named: l.Named, Name: l.Name}
 }

@@ -32,8 +32,8 @@ type Call struct {
 	Ops    []ratelimit.Op
 }
 
-// Spy is a store that records its calls before it passes them to another. Hold and Before
-// are set while no call is under way. It is safe for concurrent use.
+// Spy is a store that records its calls before it passes them to another. Hold and Before are set while no call is
+// under way. It is safe for concurrent use.
 type Spy struct {
 	ratelimit.Store
 	Hold   chan struct{}               // if not nil, each call waits to receive from it

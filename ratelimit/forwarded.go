@@ -1,20 +1,55 @@
-// Package forwarded reads the addresses that proxies report in a header.
-package forwarded
+package ratelimit
 
 import (
+	"context"
 	"iter"
+	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// Addrs returns the addresses of a header's lines, which are one list, from the last to the first.
-// An element that is not an address yields the zero Addr, and an empty one nothing.
+// client returns the address of the client that sent r: the first address that is not a trusted proxy's, from the peer
+// to the left of the header, or else the last good one. It has no zone, and is not IPv4-mapped. It returns the zero
+// Addr if the peer has no address and is not trusted to report one. o has canonical fields.
+func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
+	var peer netip.Addr
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		peer = at.Addr().Unmap().WithZone("")
+		if !netaddr.Within(o.TrustedProxies, peer) {
+			return peer
+		}
+	} else if !o.TrustUnixSocket || !isUnixSocket(ctx) {
+		return peer
+	}
+	for a := range forwardedAddrs(o.Header, r.Header[o.Header]) {
+		switch {
+		case !a.IsValid():
+			return peer
+		case !netaddr.Within(o.TrustedProxies, a):
+			return a
+		}
+		peer = a
+	}
+	return peer
+}
+
+// isUnixSocket looks at the server's end of the connection, because the client's end has no name.
+func isUnixSocket(ctx context.Context) bool {
+	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && a.Network() == "unix"
+}
+
+// forwardedAddrs returns the addresses of a header's lines, which are one list, from the last to the first. An element
+// that is not an address yields the zero Addr, and an empty one yields nothing.
 //
-// It reads backwards, so that nothing further left, where a client may have written
-// what it likes, decides how an element is read: not even a quote that never ends.
-func Addrs(header string, lines []string) iter.Seq[netip.Addr] {
+// It reads backwards. A client controls the left part of the list, and must not decide how the elements to the right
+// of it are read, for example with a quote that never ends.
+func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
 	cut, parse := cutLast, parseHop
 	if header == "Forwarded" {
 		cut, parse = cutLastQuoted, parseForwarded
@@ -41,8 +76,7 @@ func cutLast(list string) (rest, last string, more bool) {
 	return list[:i], list[i+1:], true
 }
 
-// cutLastQuoted is cutLast for a list with quoted strings, whose commas are not the
-// list's.
+// cutLastQuoted is cutLast for a list whose elements may contain quoted strings with commas.
 func cutLastQuoted(list string) (rest, last string, more bool) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -65,8 +99,7 @@ func isEscaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// parseForwarded returns the address of an element's one "for" parameter, as in
-// for="[2001:db8::1]:4711";proto=https.
+// parseForwarded returns the address of an element's one "for" parameter, as in for="[2001:db8::1]:4711";proto=https.
 func parseForwarded(element string) netip.Addr {
 	var node string
 	for rest, more := element, true; more; {
@@ -76,7 +109,7 @@ func parseForwarded(element string) netip.Addr {
 		if !strings.EqualFold(name, "for") {
 			continue
 		}
-		if node != "" { // two of them: which is it?
+		if node != "" { // ambiguous
 			return netip.Addr{}
 		}
 		if node = unquote(value); node == "" {
@@ -86,7 +119,7 @@ func parseForwarded(element string) netip.Addr {
 	return parseHop(node)
 }
 
-// cutPair cuts off the first of the pairs of an element.
+// cutPair cuts off the first parameter of an element.
 func cutPair(s string) (pair, rest string, more bool) {
 	quoted := false
 	for i := range len(s) {
@@ -100,8 +133,8 @@ func cutPair(s string) (pair, rest string, more bool) {
 	return s, "", false
 }
 
-// unquote returns a token as it is and a quoted string without its quotes. No address
-// needs escapes: one with a backslash will not parse as one.
+// unquote returns a token unchanged and a quoted string without its quotes. It leaves escapes alone, because no
+// address needs them.
 func unquote(s string) string {
 	if inner, ok := strings.CutPrefix(s, `"`); ok {
 		if inner, ok = strings.CutSuffix(inner, `"`); ok {
@@ -111,8 +144,8 @@ func unquote(s string) string {
 	return s
 }
 
-// parseHop returns the address of an element, without port and zone: 192.0.2.1,
-// 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80.
+// parseHop returns the address of an element, without port and zone: 192.0.2.1, 192.0.2.1:80, 2001:db8::1,
+// [2001:db8::1] or [2001:db8::1]:80.
 func parseHop(s string) netip.Addr {
 	host, port := s, ""
 	if inner, ok := strings.CutPrefix(s, "["); ok {
@@ -130,8 +163,7 @@ func parseHop(s string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// isForwardedPort accepts nothing, a number, and what RFC 7239 has in place of one, such as
-// ":_hidden".
+// isForwardedPort accepts nothing, a number, and an obfuscated port of RFC 7239, such as ":_hidden".
 func isForwardedPort(s string) bool {
 	if s == "" {
 		return true
