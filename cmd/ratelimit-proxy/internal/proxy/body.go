@@ -13,43 +13,41 @@ import (
 )
 
 const (
-	// lingerTime is how long a client that still sends a body may do so after its response,
-	// before the connection is closed and resets what the client sends.
+	// lingerTime is how long a client may continue to send its body after the response. Then the connection is closed.
 	lingerTime = 500 * time.Millisecond
-	// skipTime is how long the rest of a short body is waited for to keep the connection.
+	// skipTime is how long the proxy waits for the rest of a short body, to keep the connection.
 	skipTime  = 50 * time.Millisecond
 	shortBody = 64 << 10
 )
 
-// requestBody is a request's body that waits for the client at most for stall. It keeps the
-// error of reading, which is the client's fault and not the upstream's.
+// requestBody is a request's body whose reads wait for the client for at most stall. It keeps the first error of reading,
+// which is the client's fault and not the upstream's.
 //
-// The transport may still read when the request has ended. It must then leave the connection's
-// deadline alone.
+// The transport may still read after the end of the request. Such a read must not change the connection's deadline.
 type requestBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	http2   bool   // a deadline that passes ends the stream, read or not
-	sent    bool   // to an upstream, which may answer before the end
-	atEnd   func() // called once net/http has the trailers; may be nil
+	http2   bool   // a deadline ends the stream even if nobody reads
+	sent    bool   // forwarded to an upstream, which may respond before the end
+	atEnd   func() // called when net/http has the trailers; may be nil
 
 	reading sync.Mutex // held by Read
 
 	waiting  atomic.Bool  // Read waits for the client
-	lastRead atomic.Int64 // when Read returned, in nanoseconds since 1970
+	lastRead atomic.Int64 // when Read has returned, in nanoseconds since 1970
 	answered atomic.Bool  // the upstream has sent its header
-	closed   atomic.Bool  // by the transport
+	closed   atomic.Bool  // the transport has called Close
 
 	mu        sync.Mutex
 	over      bool  // the request has ended
-	unwatched bool  // watch was stopped
+	unwatched bool  // watchUpstream was stopped
 	readAll   bool  // Read has returned io.EOF
-	err       error // of Read, other than io.EOF
+	err       error // the error of Read, other than io.EOF
 }
 
-// Read reads from the client. At the end it removes the deadline: net/http goes on reading, to
-// notice when the client leaves.
+// Read reads from the client. At the end it removes the deadline, because net/http continues to read to notice when the
+// client leaves.
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
@@ -67,7 +65,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	switch err {
 	case nil:
-	case io.EOF: // which a body never wraps
+	case io.EOF: // a body never wraps it
 		b.readAll = true
 		if b.atEnd != nil {
 			b.atEnd()
@@ -78,17 +76,15 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close makes later Reads fail. It is for the transport, which closes the body when it has a
-// response. It does not close the client's body, because that waits for a Read in flight, and so
-// for the client; net/http closes it after the handler has returned. (Before Go 1.27,
-// [httputil.ReverseProxy] kept Close from the body.)
+// Close makes later Reads fail. The transport calls it when it has a response. Close does not close the client's body,
+// because that would wait for a Read in flight. net/http closes it after the handler. (Before Go 1.27,
+// [httputil.ReverseProxy] did not call Close.)
 func (b *requestBody) Close() error {
 	b.closed.Store(true)
 	return nil
 }
 
-// setDeadline sets the deadline, none for 0, and reports whether the request is still in
-// flight. Not every writer supports it.
+// setDeadline sets the deadline, or removes it if d is 0. It returns false if the request has ended.
 func (b *requestBody) setDeadline(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,9 +98,8 @@ func (b *requestBody) setDeadline(d time.Duration) bool {
 // errUnread is the cause that cancels a request whose body the upstream doesn't read.
 var errUnread = fmt.Errorf("the upstream doesn't read the request's body: %w", context.DeadlineExceeded)
 
-// watchUpstream calls silent once the upstream has neither read from the body nor answered for a
-// timeout. The time it may take after the end of the body is up to the transport. The caller
-// calls stop when the request has ended.
+// watchUpstream calls silent when the upstream has neither read from the body nor responded for a timeout. After the end
+// of the body, the transport has its own timeout. The caller calls stop at the end of the request.
 func (b *requestBody) watchUpstream(timeout time.Duration, silent func()) (stop func()) {
 	b.lastRead.Store(time.Now().UnixNano())
 	var timer *time.Timer
@@ -143,10 +138,9 @@ func (b *requestBody) hasEnded() bool {
 	return b.readAll
 }
 
-// skipShort reads a short body that no upstream gets, if it has arrived, and reports whether the
-// connection can be kept. It doesn't ask a client for a body that waits to be asked for it. After
-// a deadline that has passed, the connection can't be kept: net/http goes on reading at the
-// body's end, and takes it for the client's end.
+// skipShort reads a short body that has arrived and that no upstream gets. It reports whether the connection can be kept.
+// It does not read if the client expects 100 Continue. A connection whose deadline has passed can't be kept: the next read
+// of net/http would fail.
 func (b *requestBody) skipShort(r *http.Request) bool {
 	if b.sent || r.ContentLength > shortBody || r.Header.Get("Expect") != "" {
 		return false
@@ -166,8 +160,7 @@ func (b *requestBody) skipShort(r *http.Request) bool {
 	return b.hasEnded() && time.Now().Before(until)
 }
 
-// finish ends the request, and a Read that is in flight. net/http goes on reading some of a body
-// that was not read to its end.
+// finish ends the request and a Read in flight. net/http then reads some more of a body that has not ended.
 func (b *requestBody) finish() {
 	b.mu.Lock()
 	b.over = true
@@ -184,8 +177,8 @@ func (b *requestBody) finish() {
 	}
 }
 
-// errorStatus returns the status for a body that could not be read, 0 if it could. If the request was
-// cancelled, it waits for a Read: net/http cancels a request before a Read that fails has returned.
+// errorStatus returns the status for a body that could not be read, or 0. If the request was cancelled, it waits for a Read
+// in flight: net/http cancels the request before a failing Read returns.
 func (b *requestBody) errorStatus(cancelled bool) int {
 	if b == nil {
 		return 0
@@ -207,7 +200,7 @@ func (b *requestBody) errorStatus(cancelled bool) int {
 	}
 }
 
-// deadlineAfter returns the moment after d, none for 0.
+// deadlineAfter returns the time after d, or the zero time if d is 0.
 func deadlineAfter(d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxDecodings is how often servers are expected to decode a path: each of two that pass it on and of
-// a third that reads it.
+// maxDecodings is the number of times that servers behind the proxy may decode a path: two that forward the request, and
+// one that answers it.
 const maxDecodings = 3
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// decode decodes a path, and leaves what is no escape as it is.
+// decode decodes the valid escapes of a path.
 func decode(path string) string {
 	return escape.ReplaceAllStringFunc(path, func(e string) string {
 		c, _ := url.PathUnescape(e)
@@ -21,8 +21,8 @@ func decode(path string) string {
 	})
 }
 
-// leavesRoot reports whether a server may read a request's path as one that leads above its root: above
-// the path of the upstream's URL. It takes the reading of each segment that leads up furthest.
+// leavesRoot reports whether a server may read a request's path as one that leads above its root, and so above the path of
+// the upstream's URL. It uses the reading of each segment that leads up furthest.
 func leavesRoot(r *http.Request) bool {
 	if !strings.Contains(r.URL.Path, "..") && !strings.Contains(r.URL.Path, "%") {
 		return false
@@ -46,8 +46,8 @@ func leavesRoot(r *http.Request) bool {
 	return false
 }
 
-// descend returns how many levels a segment leads down, and the lowest depth on its way. Both are
-// negative above the level where it begins. Slashes and backslashes in it separate names.
+// descend returns the number of levels that a segment leads down, and the lowest level on its way. Both are relative to
+// the level where it begins. Slashes and backslashes in the segment separate names.
 func descend(segment string) (depth, lowest int) {
 	for name := range strings.FieldsFuncSeq(segment, func(c rune) bool { return c == '/' || c == '\\' }) {
 		if end := strings.IndexAny(name, ";?#\x00"); end >= 0 {

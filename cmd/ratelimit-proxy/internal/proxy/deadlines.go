@@ -7,18 +7,18 @@ import (
 	"github.com/lazyreq/lazyreq/internal/graceful"
 )
 
-// responseWriter is a response's writer whose writes wait for the client at least for stall,
-// and at most for twice that. Time that the upstream takes between two writes doesn't count.
+// responseWriter is a writer whose writes wait for the client for at least stall and at most twice stall. The time that
+// the upstream takes between two writes doesn't count.
 type responseWriter struct {
 	http.ResponseWriter
 	control http.ResponseController
 	stall   time.Duration
-	http2   bool      // a deadline that passes ends the stream
-	until   time.Time // the current deadline; of HTTP/1, where only writes have it
+	http2   bool      // a deadline ends the stream even if nothing is being written
+	until   time.Time // the current deadline
 
 	r      *http.Request
 	body   *requestBody     // nil if the request has none
-	server *graceful.Server // nil in a server that isn't ours
+	server *graceful.Server // nil in another server
 	began  bool             // the final header was written
 }
 
@@ -26,11 +26,11 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Durati
 	out := &responseWriter{ResponseWriter: w, control: *http.NewResponseController(w), stall: stall, http2: r.ProtoMajor >= 2, r: r}
 	if r.Body != nil && r.Body != http.NoBody {
 		out.body = &requestBody{ReadCloser: r.Body, control: &out.control, stall: stall, http2: out.http2}
-		_ = out.control.EnableFullDuplex() // net/http would wait for the body before it sends the header
+		_ = out.control.EnableFullDuplex() // otherwise net/http waits for the body before it sends the header
 	}
 	out.endWrite()
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
-		out.until = time.Now().Add(s.WriteTimeout) // set when the request came
+		out.until = time.Now().Add(s.WriteTimeout) // net/http has set it when the request came
 	}
 	return out
 }
@@ -54,7 +54,7 @@ func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 {
 		w.announceEnd()
 	}
-	if status >= 200 && !w.http2 { // it is buffered
+	if status >= 200 && !w.http2 { // net/http only buffers it
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}
@@ -63,9 +63,8 @@ func (w *responseWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// announceEnd announces, before the final header, that the connection ends: if the proxy stops,
-// or if the request's body has not ended. The client may wait to send the rest of it, which must
-// not be read as its next request.
+// announceEnd announces, before the final header, the end of the connection if the proxy stops or if the request's body
+// has not ended. The rest of the body must not be read as the next request.
 func (w *responseWriter) announceEnd() {
 	if w.began {
 		return
@@ -90,7 +89,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// prepareEnd prepares for what net/http does when the handler has returned.
+// prepareEnd prepares the connection for the end of the response, which net/http sends after the handler.
 func (w *responseWriter) prepareEnd() {
 	w.announceEnd()
 	w.beginWrite()
@@ -103,7 +102,7 @@ func (w *responseWriter) prepareEnd() {
 	}
 }
 
-// FlushError is for [http.ResponseController].
+// FlushError is called by [http.ResponseController].
 func (w *responseWriter) FlushError() error {
 	w.announceEnd()
 	w.beginWrite()
@@ -111,11 +110,11 @@ func (w *responseWriter) FlushError() error {
 	return w.control.Flush()
 }
 
-// Unwrap is for [http.ResponseController], which hijacks the connection.
+// Unwrap is called by [http.ResponseController].
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// beginWrite sets the deadline of the next write. A deadline that will do stays, as it does for
-// a response that is sent at once: moving it costs as much as writing a header.
+// beginWrite sets the deadline of the next write. It keeps the current deadline if that is within bounds, since moving it
+// takes as long as writing a header.
 func (w *responseWriter) beginWrite() {
 	now := time.Now()
 	if left := w.until.Sub(now); !w.http2 && w.stall <= left && left <= 2*w.stall {
@@ -125,7 +124,7 @@ func (w *responseWriter) beginWrite() {
 	_ = w.control.SetWriteDeadline(w.until)
 }
 
-// endWrite removes a deadline that would end the stream between two writes.
+// endWrite removes the deadline over HTTP/2, where it would end the stream between two writes.
 func (w *responseWriter) endWrite() {
 	if w.http2 {
 		_ = w.control.SetWriteDeadline(time.Time{})

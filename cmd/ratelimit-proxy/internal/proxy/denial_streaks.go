@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// denialStreaks counts the denials in a row of each key: since a request of it was allowed, or
-// since its quota was full. It is bounded: keys are known by their hash, and when there are too
-// many, a key is evicted whose count ends early.
+// denialStreaks counts the consecutive denials of each key: since one of its requests was allowed, or since its quota was
+// full. It stores hashes of keys. If there are too many, it evicts one whose count ends early.
 type denialStreaks struct {
 	seed maphash.Seed
 	n    atomic.Int64 // len(keys)
@@ -23,15 +22,14 @@ type denials struct {
 	until time.Time // when the quota is full again
 }
 
-// maxDenialKeys bounds the keys.
+// maxDenialKeys bounds the number of keys.
 const maxDenialKeys = 1 << 14
 
 func newDenialStreaks() *denialStreaks {
 	return &denialStreaks{seed: maphash.MakeSeed(), keys: map[uint64]denials{}}
 }
 
-// increment counts a denial of a key, whose quota is full after reset, and returns how many it was
-// in a row.
+// increment counts a denial of a key, whose quota is full after reset. It returns the number of consecutive denials.
 func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
@@ -49,7 +47,7 @@ func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time
 	return d.n
 }
 
-// evict removes the first to end of eight keys that the map happens to return first.
+// evict removes one of eight random keys: the one whose count ends first.
 func (c *denialStreaks) evict(now time.Time) {
 	var victim uint64
 	var soonest time.Time
@@ -65,7 +63,7 @@ func (c *denialStreaks) evict(now time.Time) {
 	delete(c.keys, victim)
 }
 
-// reset forgets a key, a request of which was allowed.
+// reset removes a key after one of its requests was allowed.
 func (c *denialStreaks) reset(key string) {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
@@ -74,7 +72,7 @@ func (c *denialStreaks) reset(key string) {
 	c.n.Store(int64(len(c.keys)))
 }
 
-// denialsInARow returns the number of denials of a key in a row.
+// denialsInARow returns the number of consecutive denials of a key.
 func (c *denialStreaks) denialsInARow(key string, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
@@ -85,5 +83,5 @@ func (c *denialStreaks) denialsInARow(key string, now time.Time) int64 {
 	return 0
 }
 
-// size returns the number of keys. A caller that gets 0 need not call allow.
+// size returns the number of keys. If it is 0, reset has nothing to do.
 func (c *denialStreaks) size() int64 { return c.n.Load() }

@@ -54,8 +54,8 @@ rules: [{name: limit, limit: 1/h}]
 `, behind(t, nil).URL, size))
 	g := p.current.Load()
 	handler := g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
-		x := exchange{p: p.Proxy, g: g, w: w, req: req}
-		return x.chargeRules(req.Request, g.rules)
+		f := forwarding{p: p.Proxy, g: g, w: w, req: req}
+		return f.chargeRules(req.Request, g.rules)
 	})
 	return p, func(r *http.Request) int {
 		w := httptest.NewRecorder()

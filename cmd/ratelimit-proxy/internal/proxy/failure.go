@@ -16,60 +16,59 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// upstreamError returns the response to a request that the upstream has not answered.
-func (x *exchange) upstreamError() error {
-	r := x.req.Request
-	x.writeStatus()
-	cancelled := r.Context().Err() != nil && isCancelled(x.err)
-	if status := x.body.errorStatus(cancelled); status != 0 {
-		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: x.err}
+// upstreamError returns the error for a request that the upstream has not answered.
+func (f *forwarding) upstreamError() error {
+	r := f.req.Request
+	f.writeStatus()
+	cancelled := r.Context().Err() != nil && isCancelled(f.err)
+	if status := f.body.errorStatus(cancelled); status != 0 {
+		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: f.err}
 	}
 	if cancelled {
 		panic(http.ErrAbortHandler) // the client has gone, or the proxy stops
 	}
-	if strings.Contains(x.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for it
-		return &server.Problem{Status: http.StatusRequestHeaderFieldsTooLarge, Detail: "The header is too large for the server behind this proxy.", Err: x.err}
+	if strings.Contains(f.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for this error
+		return &server.Problem{Status: http.StatusRequestHeaderFieldsTooLarge, Detail: "The header is too large for the server behind this proxy.", Err: f.err}
 	}
 	status, detail := http.StatusBadGateway, "The server behind this proxy could not be reached."
 	var timeout net.Error
-	if errors.Is(x.err, context.DeadlineExceeded) || errors.As(x.err, &timeout) && timeout.Timeout() {
+	if errors.Is(f.err, context.DeadlineExceeded) || errors.As(f.err, &timeout) && timeout.Timeout() {
 		status, detail = http.StatusGatewayTimeout, "The server behind this proxy took too long."
 	}
-	x.p.metrics.countUpstreamFailure(x.up.name, strconv.Itoa(status))
-	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", x.up.name, x.err)}
+	f.p.metrics.countUpstreamFailure(f.up.name, strconv.Itoa(status))
+	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", f.up.name, f.err)}
 }
 
-// isCancelled reports whether err is due to a client that has gone or a proxy that stops.
+// isCancelled reports whether err is the consequence of a client that has left or of a proxy that stops.
 func isCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errStopped)
 }
 
-// answerError answers a request with an error that package server would log for each request.
-// Failures of Redis and of upstreams are logged as an [outage], and clients could fill the log
-// with what the proxy doesn't support. It returns all other errors.
-func (x *exchange) answerError(err error) error {
+// answerError answers errors that package server would log for each request. Failures of Redis and of upstreams are logged
+// as an [outage], and clients could fill the log with requests that the proxy doesn't support. It returns other errors.
+func (f *forwarding) answerError(err error) error {
 	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // mostly
 		return err
 	}
 	var p *server.Problem
 	if !errors.As(err, &p) {
-		return answerUnavailable(x.p.log, x.w, x.req, err)
+		return answerUnavailable(f.p.log, f.w, f.req, err)
 	}
 	switch p.Status {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		if x.err == nil { // it wasn't the upstream
+		if f.err == nil { // not an error of the upstream
 			return err
 		}
-		x.up.outage.callFailed(x.err)
+		f.up.outage.callFailed(f.err)
 	case http.StatusNotImplemented, http.StatusLoopDetected:
 	default:
 		return err
 	}
-	answerQuietly(x.p.log, x.w, x.req, p.Status, map[string]any{"detail": p.Detail}, err)
+	answerQuietly(f.p.log, f.w, f.req, p.Status, map[string]any{"detail": p.Detail}, err)
 	return nil
 }
 
-// answerUnavailable answers a request whose limits can't be checked. It returns other errors.
+// answerUnavailable answers the error of a request whose limits can't be checked. It returns other errors.
 func answerUnavailable(log *slog.Logger, w http.ResponseWriter, req *server.Request, err error) error {
 	var unavailable *layer.UnavailableError
 	if !errors.As(err, &unavailable) {

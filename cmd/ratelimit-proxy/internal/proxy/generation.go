@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// generation serves requests by one configuration. It doesn't change; a reload makes the next.
+// generation serves requests with one configuration. A reload makes the next generation.
 type generation struct {
 	p           *Proxy
 	config      config.Config // with its defaults
@@ -25,21 +25,20 @@ type generation struct {
 	byName      map[string]*rule
 	statusAllow []netip.Prefix
 
-	headers map[string]bool // that the configuration uses
+	headers map[string]bool // the request headers that the configuration uses
 
-	pathMatches []*config.Match // of rules, tiers and routes, that have paths
+	pathMatches []*config.Match // the conditions of rules, tiers and routes that have paths
 	pathCounts  bool            // a rule counts by path
 	pathDecides bool            // and some paths have other limits
 
-	handler http.Handler // of all but the status path
+	handler http.Handler // for all requests except those to the status path
 	srv     *server.Server
 	store   *store
 
-	inUse sync.RWMutex // held for reading by each request, and for ever by retire
+	inUse sync.RWMutex // held for reading by each request, and locked forever by retire
 }
 
-// newGeneration checks a configuration and makes it ready. before is the current generation,
-// nil for none.
+// newGeneration checks a configuration and prepares to serve with it. before is the current generation, or nil.
 func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, error) {
 	resolved, err := c.Resolve()
 	if err = errors.Join(err, c.CheckFiles()); err != nil {
@@ -106,7 +105,7 @@ func (g *generation) collectHeaders() {
 	}
 }
 
-// collectPaths collects what depends on paths.
+// collectPaths sets the fields about paths, for readsDifferently.
 func (g *generation) collectPaths() {
 	for i := range g.config.Routes {
 		g.pathMatches = append(g.pathMatches, &g.config.Routes[i].Match)
@@ -123,7 +122,7 @@ func (g *generation) collectPaths() {
 	g.pathMatches = slices.DeleteFunc(g.pathMatches, func(m *config.Match) bool { return len(m.Paths) == 0 })
 }
 
-// newServer makes the server whose requests have the limits as properties.
+// newServer creates the server whose requests have the limits as properties.
 func (g *generation) newServer() error {
 	var policies []*ratelimit.Policy
 	for _, r := range g.rules {
@@ -135,34 +134,30 @@ func (g *generation) newServer() error {
 	}
 	g.srv, err = server.New(server.Options{
 		RateLimits: policies, RateLimitStore: store,
-		InsecureAllowCrossOrigin: true, // the upstream decides that
+		InsecureAllowCrossOrigin: true, // the upstream decides about these requests
 		Logger:                   g.p.log,
 	})
 	if err != nil {
 		return err
 	}
 	g.handler = g.srv.WrapFunc(func(w http.ResponseWriter, req *server.Request) error {
-		x := exchange{p: g.p, g: g, w: w, req: req}
-		return x.answerError(x.serve())
+		f := forwarding{p: g.p, g: g, w: w, req: req}
+		return f.answerError(f.serve())
 	})
 	return nil
 }
 
-// ruleOfOp returns the rule of an op in the store: its name begins the key.
+// ruleOfOp returns the rule of an op in the store. Keys begin with the rule's name.
 func (g *generation) ruleOfOp(op ratelimit.Op) *rule {
 	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
 }
 
-// acquire begins a request, which must call release. It returns false if the generation is
-// retired.
-func (g *generation) acquire() bool {
-	return g.inUse.TryRLock()
-}
+// acquire begins a request, which must call release. It returns false if the generation is retired.
+func (g *generation) acquire() bool { return g.inUse.TryRLock() }
 
 func (g *generation) release() { g.inUse.RUnlock() }
 
-// retire lets no more requests begin, and closes the generation after the last. It is called
-// once.
+// retire lets no more requests begin, and closes the generation after the last one. It is called once.
 func (g *generation) retire() {
 	if g.inUse.TryLock() {
 		g.close()
@@ -174,7 +169,7 @@ func (g *generation) retire() {
 	}()
 }
 
-// close is called when the last request has ended.
+// close closes the connections that no other generation uses.
 func (g *generation) close() {
 	current := g.p.current.Load()
 	for name, u := range g.upstreams {
@@ -182,7 +177,7 @@ func (g *generation) close() {
 			u.transport.CloseIdleConnections()
 		}
 	}
-	err := g.srv.Shutdown(context.Background()) // waits for clean-ups only
+	err := g.srv.Shutdown(context.Background()) // waits only for clean-ups
 	if err = errors.Join(err, g.store.release()); err != nil {
 		g.p.log.Error("closing the previous configuration", slog.Any("error", err))
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/internal/netaddr"
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 // proxyHeaders are headers in which proxies describe the client or its request. CGI programs read "Proxy" as a setting.
@@ -121,4 +123,44 @@ func (p *Proxy) isLoop(r *http.Request) bool {
 func (p *Proxy) addVia(in, out *http.Request) {
 	via := strconv.Itoa(in.ProtoMajor) + "." + strconv.Itoa(in.ProtoMinor) + " " + p.pseudonym
 	out.Header["Via"] = []string{appendedValue(in.Header, "Via", true, via)}
+}
+
+// clients finds the addresses of clients.
+type clients struct {
+	address func(context.Context, *http.Request) netip.Addr
+	key     ratelimit.KeyFunc
+	trusted []netip.Prefix // proxies in front of this one
+	header  string         // the header with the address, "" if there are no trusted proxies
+}
+
+func newClients(c *config.Config) (clients, error) {
+	out := clients{header: c.ClientHeader}
+	for _, p := range c.TrustedProxies {
+		out.trusted = append(out.trusted, netaddr.Unmap(p))
+	}
+	o := ratelimit.IPOptions{TrustedProxies: out.trusted, Header: c.ClientHeader}
+	var err error
+	if out.address, err = o.Client(); err != nil {
+		return out, err
+	}
+	out.key, err = o.Key()
+	return out, err
+}
+
+// addressText returns the client's address, or "" if the request has none.
+func (c *clients) addressText(ctx context.Context, r *http.Request) string {
+	a := c.address(ctx, r)
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// peerAddr returns the address at the other end of the connection, or the zero Addr if it has none.
+func peerAddr(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxRefusals is how often an upstream may refuse a request over HTTP/2. One that allows
-// few streams refuses some requests of a burst several times.
+// maxRefusals is the number of times that an upstream may refuse a request over HTTP/2. An upstream that allows few
+// streams refuses some requests of a burst several times.
 const maxRefusals = 20
 
 var (
@@ -19,14 +19,14 @@ var (
 	errSilent  = fmt.Errorf("the upstream doesn't answer: %w", context.DeadlineExceeded)
 )
 
-// http2Transport is the transport of an upstream that may use HTTP/2. net/http repeats a request without a
-// body as often as the upstream refuses it, and has a timeout for each attempt only.
+// http2Transport is the transport of an upstream that may use HTTP/2. net/http repeats a request without a body as often
+// as the upstream refuses it, and its timeout is for each attempt.
 type http2Transport struct{ *http.Transport }
 
-// RoundTrip bounds the attempts over HTTP/2, and their time. The time of a request with a body is bounded by
-// [requestBody.watchUpstream]: such a request is not repeated once a part of the body was sent.
+// RoundTrip bounds the number of attempts over HTTP/2 and their total time. For a request with a body,
+// [requestBody.watchUpstream] bounds the time, and net/http does not repeat the request once it has sent a part.
 func (t http2Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context()) // which ends with the exchange
+	ctx, cancel := context.WithCancelCause(r.Context()) // it ends with r's context
 	a := &attempts{cleartext: t.Protocols.UnencryptedHTTP2(), cancel: cancel}
 	if r.Body == nil || r.Body == http.NoBody {
 		a.timeout = t.ResponseHeaderTimeout
@@ -43,9 +43,9 @@ func (t http2Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// attempts bounds the attempts of a request over HTTP/2. Waiting for a connection does not count, and neither do
-// attempts over HTTP/1: net/http repeats those only until it has no idle connection left. net/http calls
-// gotConn in the goroutine of RoundTrip.
+// attempts bounds the attempts of a request over HTTP/2. The time to wait for a connection does not count. Attempts over
+// HTTP/1 do not count either, since net/http repeats them only until it has no idle connection left. net/http calls gotConn
+// in the goroutine of RoundTrip.
 type attempts struct {
 	cleartext bool          // the upstream has HTTP/2 without TLS
 	timeout   time.Duration // 0 for no bound

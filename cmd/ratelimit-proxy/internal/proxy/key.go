@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// keyFunc returns the function by which a rule counts requests. address is that of {client.ip}.
+// keyFunc returns the function that returns a request's key. address is the function for {client.ip}.
 func keyFunc(k config.Key, address ratelimit.KeyFunc) ratelimit.KeyFunc {
 	var all []ratelimit.KeyFunc
 	for _, p := range k {
@@ -50,8 +50,8 @@ func partFunc(p config.KeyPart) ratelimit.KeyFunc {
 	}
 }
 
-// partValue returns the value of a part in a request, "" if there is none, or more than one,
-// of which the upstream may read any. It is not hashed.
+// partValue returns the value of a part in a request, without hashing it. It returns "" if there is no value, or several:
+// the upstream may read any of them.
 func partValue(p config.KeyPart, r *http.Request) string {
 	if values := partValues(p, r); len(values) == 1 {
 		return values[0]
@@ -83,8 +83,7 @@ func partValues(p config.KeyPart, r *http.Request) (values []string) {
 	return values
 }
 
-// checkKeys returns an error if servers may read a query or a cookie differently that one of the
-// rules counts by.
+// checkKeys returns an error if a rule counts by a query or a cookie that servers may read differently.
 func checkKeys(r *http.Request, rules []*rule) error {
 	for _, rule := range rules {
 		for _, p := range rule.key {
@@ -99,17 +98,15 @@ func checkKeys(r *http.Request, rules []*rule) error {
 	return nil
 }
 
-// isPlainQuery reports whether servers agree on the parameters of a query. Some of them also
-// separate parameters by ";", net/http drops those that it can't decode, a name ends at NUL in
-// C, and a URL's query ends at "#".
+// isPlainQuery reports whether all servers read the same parameters in a query. Some of them also separate parameters at
+// ";". Some end a name at NUL or the query at "#". net/http drops parameters that it can't decode.
 func isPlainQuery(raw string) bool {
 	_, err := url.ParseQuery(raw) // refuses ";"
 	return err == nil && !strings.Contains(raw, "%00") && !strings.Contains(raw, "#")
 }
 
-// isPlainCookie reports whether servers agree on the values of a cookie. Some of them also
-// separate cookies by a comma or a space, and decode quoted values. net/http drops cookies that
-// are not valid, and all of them if there are more than 3,000.
+// isPlainCookie reports whether all servers read the same values of a cookie. Some of them also separate cookies at a
+// comma or a space, and decode quoted values. net/http drops invalid cookies, and all cookies if there are more than 3,000.
 func isPlainCookie(r *http.Request, name string) bool {
 	n := 0
 	for _, line := range r.Header["Cookie"] {

@@ -10,32 +10,31 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// chargeRules charges a request by its rules. All of them have to allow it; if one doesn't, the
-// others are refunded as far as they can be.
-func (x *exchange) chargeRules(r *http.Request, rules []*rule) error {
+// chargeRules charges a request to its rules. If one of them denies it, the others are refunded as far as possible.
+func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	rules, err := x.applyLists(r, rules)
+	rules, err := f.applyLists(r, rules)
 	if err != nil {
 		return err
 	}
-	if len(rules) > 1 && x.g.store.client != nil {
-		x.takeTogether(rules)
+	if len(rules) > 1 && f.g.store.client != nil {
+		f.takeTogether(rules)
 	}
-	var least ratelimit.Result // with the least remaining
-	var of *rule
+	var least ratelimit.Result // the result with the least remaining
+	var of *rule               // and its rule
 	for i, rule := range rules {
-		res, err := rule.policy.Take(x.req.Context())
+		res, err := rule.policy.Take(f.req.Context())
 		switch {
 		case err != nil && errors.Is(err, ratelimit.ErrNoKey) && rule.Missing == config.Skip:
 			continue
 		case err != nil:
 			rule.counters.countError(err)
-			x.refund(rules, i)
+			f.refund(rules, i)
 			return err
 		}
-		x.countTake(rule, res)
+		f.countTake(rule, res)
 		if res.Source == ratelimit.FromShadow {
 			continue
 		}
@@ -43,38 +42,37 @@ func (x *exchange) chargeRules(r *http.Request, rules []*rule) error {
 			least, of = res, rule
 		}
 		if !res.Allowed {
-			x.refund(rules, i)
+			f.refund(rules, i)
 			break
 		}
 	}
 	if of == nil {
 		return nil
 	}
-	if *x.g.config.Headers.Legacy {
-		x.status, x.hasStatus = newStatus(least, of.resultLimit(r, &x.g.clients, least), x.p.now()), true
+	if *f.g.config.Headers.Legacy {
+		f.status, f.hasStatus = newStatus(least, of.resultLimit(r, &f.g.clients, least), f.p.now()), true
 	}
 	err = least.Err()
 	if err != nil {
-		x.writeStatus()
+		f.writeStatus()
 	}
 	return err
 }
 
-// applyLists returns the rules without those that allow the client, and an error if one denies
-// it.
-func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
+// applyLists returns the rules whose lists don't allow the client. It returns an error if a list denies it.
+func (f *forwarding) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	if !slices.ContainsFunc(rules, func(rule *rule) bool { return rule.allow != nil || rule.deny != nil }) {
 		return rules, nil
 	}
-	address := x.g.clients.address(r.Context(), r)
+	address := f.g.clients.address(r.Context(), r)
 	var out []*rule
 	for _, rule := range rules {
 		switch {
 		case rule.deny.denies(r, address):
-			x.p.metrics.counter("listed_total", "rule", rule.Name, "list", "denied").Inc()
+			f.p.metrics.counter("listed_total", "rule", rule.Name, "list", "denied").Inc()
 			return nil, server.Errorf(http.StatusForbidden, "This client is not allowed.")
 		case rule.allow.allows(r, address):
-			x.p.metrics.counter("listed_total", "rule", rule.Name, "list", "allowed").Inc()
+			f.p.metrics.counter("listed_total", "rule", rule.Name, "list", "allowed").Inc()
 		default:
 			out = append(out, rule)
 		}
@@ -82,45 +80,45 @@ func (x *exchange) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	return out, nil
 }
 
-// takeTogether charges by all rules in one round trip to Redis, and waits for all of them, so that
-// they can be refunded. The limits keep the results and the errors.
-func (x *exchange) takeTogether(rules []*rule) {
+// takeTogether charges all rules in one round trip to Redis. It waits for all of them, so that they can be refunded. The
+// policies keep the results and the errors.
+func (f *forwarding) takeTogether(rules []*rule) {
 	for _, rule := range rules[1:] {
-		_ = rule.policy.Start(x.req.Context())
+		_ = rule.policy.Start(f.req.Context())
 	}
 	for _, rule := range rules {
-		_, _ = rule.policy.Take(x.req.Context())
+		_, _ = rule.policy.Take(f.req.Context())
 	}
 }
 
-// refund gives back what all rules but one have charged. A refund that fails leaves a request
-// too many in the count, and doesn't change the response.
-func (x *exchange) refund(rules []*rule, except int) {
+// refund refunds the charges of all rules except one. If a refund fails, the rule has counted one request too many, and
+// the response stays the same.
+func (f *forwarding) refund(rules []*rule, except int) {
 	for i, rule := range rules {
 		if i != except {
-			_, _ = rule.policy.Refund(x.req.Context())
+			_, _ = rule.policy.Refund(f.req.Context())
 		}
 	}
 }
 
 // countTake updates the metrics of a take.
-func (x *exchange) countTake(rule *rule, res ratelimit.Result) {
+func (f *forwarding) countTake(rule *rule, res ratelimit.Result) {
 	m := rule.counters
 	if res.Allowed {
 		m.allowed.Inc()
 	} else {
 		m.denied.Inc()
 	}
-	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow { // which are counted elsewhere
+	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow {
 		return
 	}
-	if res.Allowed && x.p.denials.size() == 0 {
+	if res.Allowed && f.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.policy.Subject(x.req.Context()) // known since the take
+	subject, _ := rule.policy.Subject(f.req.Context()) // the take has computed it
 	if res.Allowed {
-		x.p.denials.reset(subject)
+		f.p.denials.reset(subject)
 	} else {
-		x.p.metrics.observeDenials(m, x.p.denials.increment(subject, res.ResetAfter, x.p.now()))
+		f.p.metrics.observeDenials(m, f.p.denials.increment(subject, res.ResetAfter, f.p.now()))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// Servers differ in how they read a path. None of these readings is wrong.
+// Servers read paths differently. None of these readings is wrong.
 const (
 	slashes     = 1 << iota // "%2F" separates segments
 	backslashes             // so does "\"
@@ -20,7 +20,7 @@ const (
 	empties                 // ".." removes an empty segment
 	paramsFirst             // ";" also hides what follows it and is decoded to "/"
 
-	cleaned     = slashes | backslashes | params | dots // what rules match
+	cleaned     = slashes | backslashes | params | dots // the reading of rules
 	allReadings = 2*paramsFirst - 1
 )
 
@@ -30,8 +30,8 @@ func isAmbiguous(r *http.Request) bool {
 		strings.HasPrefix(r.URL.Path, "//")
 }
 
-// cleanPath returns the path that rules and routes match and count: decoded, without empty,
-// "." and ".." segments and without parameters (";x=y") of segments.
+// cleanPath returns the path that rules and routes match and count by: decoded, without empty, "." and ".." segments, and
+// without parameters (";x=y") of segments.
 func cleanPath(r *http.Request) string {
 	if isAmbiguous(r) {
 		return readPath(r.URL.EscapedPath(), cleaned)
@@ -43,13 +43,13 @@ func cleanPath(r *http.Request) string {
 	return path.Clean(p)
 }
 
-// readPath returns how a server reads an escaped path. A slash within a segment stays escaped. Empty
-// segments never count.
+// readPath returns one reading of an escaped path. A slash within a segment stays escaped, and empty segments are
+// removed.
 func readPath(escaped string, how int) string {
 	var out []string
 	first, host := true, false
 	for segment := range strings.SplitSeq(strings.TrimPrefix(escaped, "/"), "/") {
-		segment, _ = url.PathUnescape(segment) // as net/http could
+		segment, _ = url.PathUnescape(segment) // net/http has checked it
 		if how&slashes == 0 {
 			segment = strings.ReplaceAll(segment, "/", "%2F")
 		}
@@ -81,8 +81,8 @@ func readPath(escaped string, how int) string {
 	return "/" + strings.Join(out, "/")
 }
 
-// readsDifferently reports whether the upstream may read a request's path, which rules and
-// routes read as path, as one that they would treat differently.
+// readsDifferently reports whether the upstream may read a request's path as one that rules and routes treat differently
+// from path, which is their own reading.
 func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if !isAmbiguous(r) || len(g.pathMatches) == 0 && !g.pathCounts {
 		return false
@@ -91,7 +91,7 @@ func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if g.pathCounts && readPath(escaped, cleaned|authority) != path {
 		return true // each host would have a quota of its own
 	}
-	same := 0 // what doesn't change the path
+	same := 0 // the bits that don't change this path
 	if !strings.Contains(r.URL.Path, ";") {
 		same |= params | paramsFirst
 	}

@@ -1,3 +1,13 @@
+// Package proxy is a rate-limiting reverse proxy.
+//
+// [New] returns a [Proxy] for a configuration. [Proxy.Reload] replaces the configuration while the proxy serves requests.
+// [Proxy.Server] serves it with timeouts, a graceful stop and the PROXY protocol.
+//
+// The rules of a request are its lazy properties. A request that no rule matches doesn't call the store, and all rules
+// that match share one round trip to Redis.
+//
+// Only the configuration chooses the upstream: neither Host nor URL of a request can make the proxy connect elsewhere.
+// Bodies are streamed in both directions. Websockets are forwarded, and other upgrades are refused.
 package proxy
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// requireHeader requires a PROXY protocol header of connections from these networks. Of other
-// connections, a header is a malformed request.
+// requireHeader requires a PROXY protocol header from these networks. From other addresses, a header is read as a malformed
+// request.
 func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 		at, err := netip.ParseAddrPort(o.Upstream.String())
@@ -23,8 +23,7 @@ func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	}
 }
 
-// headerListener logs connections that lack a required header, such as a health check that only
-// connects.
+// headerListener logs connections without a required header, such as those of a health check that only connects.
 type headerListener struct {
 	net.Listener
 	log    *slog.Logger
@@ -40,16 +39,16 @@ func (l *headerListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// headerConn is a connection that may have to begin with a header.
+// headerConn is a connection that may need a header.
 type headerConn struct {
 	*proxyproto.Conn
 	l *headerListener
 }
 
-// Read reads what follows the header.
+// Read reads from the connection after the header.
 func (c *headerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil { // closed by the server's stop
+	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil {
 		c.l.seldom.write(c.l.log, slog.LevelWarn, "closed a connection without the required PROXY protocol header",
 			slog.String("from", c.Raw().RemoteAddr().String()), slog.Any("error", err))
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// rule is a [config.Rule] at work.
+// rule applies a [config.Rule] to requests.
 type rule struct {
 	config.Rule
 	key    config.Key
-	policy *ratelimit.Policy // only its pointer and name: later generations change the other fields
+	policy *ratelimit.Policy // see Proxy.policyFor
 	limits []ratelimit.Rule
 	tiers  []tier
 	allow  *acl
 	deny   *acl
 
 	counters *ruleCounters
-	logged   atomic.Int64 // the second in which a shadow denial was logged last
+	logged   atomic.Int64 // the second of the latest log line about a shadow denial
 }
 
 type tier struct {
@@ -33,7 +33,7 @@ type tier struct {
 	limits []ratelimit.Rule
 }
 
-// newRule returns the rule of a configuration that was checked. It sets the fields of its policy p.
+// newRule returns the rule for a checked configuration. It sets the fields of its policy p.
 func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Policy) *rule {
 	key, _ := config.ParseKey(c.Key)
 	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
@@ -53,7 +53,7 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Po
 	return r
 }
 
-// tierKeys returns the keys of a tier, nil for any.
+// tierKeys returns the keys of a tier, or nil if the tier is for any key.
 func tierKeys(t config.Tier, key config.Key) valueSet {
 	if len(t.Keys) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// tierLimits returns the limits of a request's tier, nil if it has none.
+// tierLimits returns the limits of a request's tier, or nil if it has none.
 func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
 	path := cleanPath(req)
 	var values [][]string // of the key, once a tier needs it
@@ -95,7 +95,7 @@ func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rul
 	return nil
 }
 
-// resultLimit returns the limit of the rule that a result for the request is about.
+// resultLimit returns the limit that a result for the request belongs to.
 func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
 	limits := r.limits
 	if len(r.tiers) > 0 {
@@ -112,7 +112,7 @@ func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result)
 	return out
 }
 
-// costFunc returns the function of what a request costs, nil for 1.
+// costFunc returns a function that returns the cost of a request, or nil if the cost is 1.
 func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 	cost, header, _ := config.ParseCost(text)
 	if cost == 1 {
@@ -134,7 +134,7 @@ func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 	}
 }
 
-// costError reports a request header that doesn't name a cost.
+// costError is the error for a request header that does not contain a cost.
 type costError struct {
 	header string
 	values []string
@@ -144,7 +144,7 @@ func (e *costError) Error() string {
 	return fmt.Sprintf("%s is %q, want one whole number above 0", e.header, e.values)
 }
 
-// Problem returns the response.
+// Problem returns the response for the error.
 func (e *costError) Problem() (int, map[string]any) {
 	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.header + " must be one whole number above 0."}
 }

@@ -28,21 +28,20 @@ type Server struct {
 	graceful *graceful.Server
 	abort    context.CancelCauseFunc
 	accepts  throttledLog   // failures to accept
-	upgrades sync.WaitGroup // requests for one: net/http doesn't wait for their connections
+	upgrades sync.WaitGroup // requests to upgrade, whose connections net/http doesn't wait for
 }
 
 // errStopped is the cause that cancels requests at the end of the grace period.
 var errStopped = errors.New("proxy: stopped")
 
-// The flow-control windows of HTTP/2, in bytes. By default, the window of one stream is as large
-// as the connection's, so that one upload that isn't read blocks all others.
+// These are the flow-control windows of HTTP/2, in bytes. By default, the window of a stream is as large as the window of
+// the connection, so that one upload that nobody reads would block all other uploads.
 const (
 	streamWindow = 256 << 10
 	connWindow   = 4<<20 - 1 // the largest that net/http accepts
 )
 
-// Server returns a server with the timeouts of the current configuration. A reload doesn't
-// change them, except for Stall.
+// Server returns a server with the timeouts of the current configuration. A reload changes only Stall.
 func (p *Proxy) Server() *Server {
 	s := p.newServer()
 	s.http.Handler = s.logPanics(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +54,7 @@ func (p *Proxy) Server() *Server {
 	return s
 }
 
-// AdminServer returns a server of [Proxy.Admin], for an address of its own.
+// AdminServer returns a server for [Proxy.Admin], with an address of its own.
 func (p *Proxy) AdminServer() *Server {
 	s := p.newServer()
 	s.http.Handler = s.logPanics(p.Admin().ServeHTTP)
@@ -68,18 +67,18 @@ func (p *Proxy) newServer() *Server {
 	s := &Server{p: p, abort: abort}
 	s.http = &http.Server{
 		ReadHeaderTimeout: c.Timeouts.Header,
-		WriteTimeout:      2 * c.Timeouts.Stall, // of what isn't an upstream's, see responseWriter
+		WriteTimeout:      2 * c.Timeouts.Stall, // see responseWriter
 		IdleTimeout:       c.Timeouts.Idle,
 		MaxHeaderBytes:    int(c.MaxHeaderBytes),
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          p.debugLog, // what clients do wrong
+		ErrorLog:          p.debugLog, // mistakes of clients
 	}
 	s.graceful = graceful.New(s.http)
 	return s
 }
 
-// logPanics logs a panic of h, which net/http would log among what clients do wrong.
+// logPanics logs a panic of h as an error. net/http would log it among the mistakes of clients.
 func (s *Server) logPanics(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -104,7 +103,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.graceful.Serve(acceptLogger{l, s}, base)
 }
 
-// acceptLogger logs that connections can't be accepted, which net/http tries in a loop.
+// acceptLogger logs failures to accept connections. net/http tries again in a loop.
 type acceptLogger struct {
 	net.Listener
 	s *Server
@@ -119,9 +118,9 @@ func (l acceptLogger) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Shutdown accepts the connections that wait, and then no more. Responses announce that their
-// connection ends. It waits for requests and websockets, and closes connections that have no
-// request for a second. If ctx ends first, it cuts them off and returns [context.Cause] of ctx.
+// Shutdown accepts the waiting connections, and then no more. Responses announce the end of their connections. Shutdown
+// waits for requests and websockets, and closes connections that have no request for a second. If ctx ends first, it cuts
+// all connections and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	err := s.graceful.Shutdown(ctx)
@@ -139,13 +138,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close cuts all connections off at once.
+// Close cuts all connections at once.
 func (s *Server) Close() error {
 	s.abort(errStopped)
 	return s.http.Close()
 }
 
-// waitForUpgrades waits for websockets. No more of them begin.
+// waitForUpgrades waits for the websockets. It is called when no more of them can begin.
 func (s *Server) waitForUpgrades(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -190,7 +189,7 @@ func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
 	return &listener{l, base}, nil
 }
 
-// listener is a listener that is built on another one.
+// listener is a listener built on base.
 type listener struct {
 	net.Listener
 	base net.Listener

@@ -18,14 +18,13 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// The request headers, in the spelling that net/http keeps in a map.
+// These are request headers, in the spelling of net/http.
 const (
 	statusHeader = "X-Ratelimit-Status"
 	tokenHeader  = "X-Ratelimit-Token"
 )
 
-// statusKey returns the key in a request's path, still escaped, and whether it is a path of the
-// status API.
+// statusKey returns the key in a path of the status API, still escaped. It returns false for other paths.
 func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
 	prefix := g.config.Status.Path
 	if prefix == config.Off {
@@ -37,8 +36,8 @@ func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
 	return "", false
 }
 
-// asksForStatus reports whether the header of a request asks for its own status. It returns an
-// error for a value that may be meant to ask, so that such a request isn't forwarded.
+// asksForStatus reports whether a request asks for its own status. It returns an error for an unclear value, so that the
+// request is not forwarded and charged.
 func (g *generation) asksForStatus(r *http.Request) (bool, error) {
 	values := r.Header[statusHeader]
 	if len(values) == 0 || !*g.config.Status.Header {
@@ -60,9 +59,8 @@ var (
 	errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not available to this client.")
 )
 
-// authorizeStatus returns an error unless the request has the token, or comes from an address
-// that may read the status. A request that an untrusted proxy has forwarded can come from
-// anywhere.
+// authorizeStatus returns an error unless the request has the token or comes from an address that may read the status. A
+// request that an untrusted proxy has forwarded can come from any address.
 func (g *generation) authorizeStatus(r *http.Request, token string) error {
 	s := &g.config.Status
 	switch {
@@ -83,7 +81,7 @@ func isForwarded(r *http.Request) bool {
 		func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
-// equalSecrets compares in a time that doesn't depend on how much is equal.
+// equalSecrets compares secrets in constant time.
 func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
@@ -113,8 +111,7 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, key str
 	}).ServeHTTP(w, r)
 }
 
-// requestFor returns the rule that r asks about, and a request that this rule counts by the
-// key. After an error, the request is r.
+// requestFor returns the rule that r asks about, and a made-up request that has the key. After an error, it returns r.
 func (g *generation) requestFor(r *http.Request, escaped string) (*rule, *http.Request, error) {
 	value, err := url.PathUnescape(escaped)
 	if err != nil || value == "" {
@@ -155,7 +152,7 @@ func (g *generation) requestFor(r *http.Request, escaped string) (*rule, *http.R
 	return of, out, nil
 }
 
-// ruleByName returns the rule of a name, or without one the first whose key is a single value.
+// ruleByName returns the rule with a name, or, for no name, the first rule whose key is a single value.
 func (g *generation) ruleByName(name string) (*rule, error) {
 	for _, r := range g.rules {
 		_, single := r.key.Only()
@@ -174,14 +171,14 @@ func (g *generation) ruleByName(name string) (*rule, error) {
 }
 
 // answerStatus answers a request that asks for its own status.
-func (x *exchange) answerStatus(r *http.Request, rules []*rule) error {
-	if err := x.g.authorizeStatus(r, r.Header.Get(tokenHeader)); err != nil {
+func (f *forwarding) answerStatus(r *http.Request, rules []*rule) error {
+	if err := f.g.authorizeStatus(r, r.Header.Get(tokenHeader)); err != nil {
 		return err
 	}
 	if name := r.URL.Query().Get("rule"); name != "" {
 		rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.Name != name })
 	}
-	return x.g.writeStatus(x.w, x.req, rules...)
+	return f.g.writeStatus(f.w, f.req, rules...)
 }
 
 // writeStatus writes the status of the rule with the least remaining.
@@ -204,7 +201,7 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 			continue
 		}
 		s := newStatus(res, rule.resultLimit(req.Request, &g.clients, res), g.p.now())
-		subject, _ := rule.policy.Subject(ctx) // known since the peek
+		subject, _ := rule.policy.Subject(ctx) // the peek has computed it
 		s.Denials = g.p.denials.denialsInARow(subject, g.p.now())
 		if least == nil || s.Remaining < least.Remaining {
 			least = &s

@@ -150,3 +150,21 @@ func (b *bufferPool) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 
 // Put keeps a buffer for reuse.
 func (b *bufferPool) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
+
+// upstreamWriter is the writer for [httputil.ReverseProxy].
+type upstreamWriter struct {
+	http.ResponseWriter
+	informs bool // the client understands informational responses (1xx)
+}
+
+// WriteHeader drops informational responses that the client doesn't understand. It also drops 101, which does not exist
+// over HTTP/2: over HTTP/1, ReverseProxy hijacks the connection and doesn't call WriteHeader.
+func (w *upstreamWriter) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols || status < 200 && !w.informs {
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is called by [http.ResponseController].
+func (w *upstreamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -17,81 +17,81 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// exchange is one request on its way to an upstream.
-type exchange struct {
+// forwarding is one request on its way to an upstream.
+type forwarding struct {
 	p    *Proxy
 	g    *generation
 	w    http.ResponseWriter
 	req  *server.Request
 	up   *upstream
-	body *requestBody
+	body *requestBody // nil if the request has none
 	sent time.Time
-	err  error // why the upstream has not responded
+	err  error // the upstream's failure
 
-	status    status // for the response's headers
+	status    status // for the headers of the response
 	hasStatus bool
 	writer    upstreamWriter
 	response  responseBody
 }
 
 // serve answers the request.
-func (x *exchange) serve() error {
-	r := x.req.Request
-	if err := x.refusal(r); err != nil {
+func (f *forwarding) serve() error {
+	r := f.req.Request
+	if err := f.refusal(r); err != nil {
 		return err
 	}
 	path := cleanPath(r)
-	if x.g.readsDifferently(r, path) {
+	if f.g.readsDifferently(r, path) {
 		return server.Errorf(http.StatusBadRequest, "The path is ambiguous.")
 	}
-	rules := x.g.rulesFor(r, path)
+	rules := f.g.rulesFor(r, path)
 	if err := checkKeys(r, rules); err != nil {
 		return err
 	}
-	switch asks, err := x.g.asksForStatus(r); {
+	switch asks, err := f.g.asksForStatus(r); {
 	case err != nil:
 		return err
 	case asks:
-		return x.answerStatus(r, rules)
+		return f.answerStatus(r, rules)
 	}
-	if x.up = x.g.upstreamFor(r, path); x.up == nil {
+	if f.up = f.g.upstreamFor(r, path); f.up == nil {
 		return server.Errorf(http.StatusNotFound, "No route matches the request.")
 	}
-	if len(r.Header["Upgrade"]) > 0 && x.up.config.HTTP2 == "cleartext" {
+	if len(r.Header["Upgrade"]) > 0 && f.up.config.HTTP2 == "cleartext" {
 		return server.Errorf(http.StatusBadRequest, "The server behind this proxy supports no websockets.")
 	}
-	if err := x.chargeRules(r, rules); err != nil {
+	if err := f.chargeRules(r, rules); err != nil {
 		return err
 	}
-	return x.forward(r)
+	return f.forward(r)
 }
 
-// refusal returns an error for a request that is refused whatever the rules are.
-func (x *exchange) refusal(r *http.Request) error {
+// refusal returns an error for a request that the proxy refuses independently of the rules.
+func (f *forwarding) refusal(r *http.Request) error {
 	upgrade := r.Header["Upgrade"]
 	switch {
 	case r.Method == http.MethodConnect:
 		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
 	case !config.IsMethod(r.Method):
 		return server.Errorf(http.StatusBadRequest, "The request's method is not valid.")
-	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // "a:http://host/path", which an upstream may read otherwise
+	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // such as "a:http://host/path", which upstreams may read differently
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
 	case leavesRoot(r):
 		return server.Errorf(http.StatusBadRequest, "The path leads above its root.")
-	case strings.Contains(r.URL.RawQuery, " "): // which HTTP/2 can carry, and HTTP/1 can't
+	case strings.Contains(r.URL.RawQuery, " "): // HTTP/1 can't carry it
 		return server.Errorf(http.StatusBadRequest, "The query contains a space.")
 	case hasPaddedValue(r.Header):
 		return server.Errorf(http.StatusBadRequest, "A header's value begins or ends with a space.")
 	case !hasHost(r), r.URL.User != nil:
 		return server.Errorf(http.StatusBadRequest, "The request's Host is not valid.")
-	case x.p.isLoop(r):
-		x.p.loops.write(x.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
+	case f.p.isLoop(r):
+		f.p.loops.write(f.p.log, slog.LevelError, "loop: a request of this proxy has come back to it", slog.String("host", r.Host), slog.String("path", r.URL.Path))
 		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request has been through this proxy before."}
 	case len(upgrade) > 1 || len(upgrade) == 1 && !strings.EqualFold(upgrade[0], "websocket"):
 		return server.Errorf(http.StatusBadRequest, "Only an upgrade to websocket is supported.")
-	case len(upgrade) > 0 && r.Body != nil && r.Body != http.NoBody: // where would the websocket begin?
+	case len(upgrade) > 0 && r.Body != nil && r.Body != http.NoBody: // it is unclear where the websocket would begin
 		return server.Errorf(http.StatusBadRequest, "A request to upgrade must not have a body.")
 	}
 	return nil
@@ -121,58 +121,57 @@ func (g *generation) upstreamFor(r *http.Request, path string) *upstream {
 }
 
 // forward sends the request to the upstream and streams the response.
-func (x *exchange) forward(r *http.Request) error {
-	if x.body = bodyOf(x.w); x.body != nil {
-		x.body.sent = true
+func (f *forwarding) forward(r *http.Request) error {
+	if f.body = bodyOf(f.w); f.body != nil {
+		f.body.sent = true
 		if len(r.Trailer) > 0 {
-			x.g.removeFromTrailer(r.Trailer)
-			x.body.atEnd = func() { x.g.removeFromTrailer(r.Trailer) }
+			f.g.removeFromTrailer(r.Trailer)
+			f.body.atEnd = func() { f.g.removeFromTrailer(r.Trailer) }
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		defer x.body.watchUpstream(x.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
+		defer f.body.watchUpstream(f.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
 		r = r.WithContext(ctx)
 	}
-	if x.up.transport.DisableKeepAlives { // the connection begins with the client's address
-		r = r.WithContext(context.WithValue(r.Context(), connAddrsKey{}, x.connAddrs(r)))
+	if f.up.transport.DisableKeepAlives { // the connection begins with the client's address
+		r = r.WithContext(context.WithValue(r.Context(), connAddrsKey{}, f.connAddrs(r)))
 	}
 	proxy := httputil.ReverseProxy{
-		Rewrite:        x.rewrite,
-		Transport:      x.up.roundTrip,
-		ModifyResponse: x.observeResponse,
-		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { x.err = err },
+		Rewrite:        f.rewrite,
+		Transport:      f.up.roundTrip,
+		ModifyResponse: f.observeResponse,
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, err error) { f.err = err },
 		BufferPool:     buffers,
 		FlushInterval:  flushInterval,
-		ErrorLog:       x.p.debugLog,
+		ErrorLog:       f.p.debugLog,
 	}
-	x.passOn(&proxy, r)
-	if x.err != nil {
-		return x.upstreamError()
+	f.passOn(&proxy, r)
+	if f.err != nil {
+		return f.upstreamError()
 	}
 	return nil
 }
 
-// passOn has proxy answer a request. If the response is cut off, it sends the part that has arrived:
-// net/http drops what it has not sent.
-func (x *exchange) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
+// passOn makes proxy answer a request. If the response is cut off, it first sends the part that has arrived, which
+// net/http would drop.
+func (f *forwarding) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
 	defer func() {
 		v := recover()
 		if v == http.ErrAbortHandler { // after the header
-			_ = http.NewResponseController(x.w).Flush()
+			_ = http.NewResponseController(f.w).Flush()
 		}
 		if v != nil {
 			panic(v)
 		}
 	}()
-	x.writer = upstreamWriter{x.w, r.ProtoAtLeast(1, 1)}
-	proxy.ServeHTTP(&x.writer, r)
+	f.writer = upstreamWriter{f.w, r.ProtoAtLeast(1, 1)}
+	proxy.ServeHTTP(&f.writer, r)
 }
 
-// connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if another
-// proxy has named the client.
-func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
+// connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if its address comes from another proxy.
+func (f *forwarding) connAddrs(r *http.Request) (a connAddrs) {
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	client := x.g.clients.address(r.Context(), r)
+	client := f.g.clients.address(r.Context(), r)
 	a.client = netip.AddrPortFrom(client, 0)
 	if client == peerAddr(r) {
 		a.client = netip.AddrPortFrom(client, remote.Port())
@@ -184,14 +183,14 @@ func (x *exchange) connAddrs(r *http.Request) (a connAddrs) {
 	return a
 }
 
-func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
-	x.sent = time.Now()
-	x.up.rewriteURL(pr.In, pr.Out)
-	x.g.clients.setForwarded(pr.In, pr.Out, x.g.config.Headers.Forwarded)
-	x.p.addVia(pr.In, pr.Out)
+func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
+	f.sent = time.Now()
+	f.up.rewriteURL(pr.In, pr.Out)
+	f.g.clients.setForwarded(pr.In, pr.Out, f.g.config.Headers.Forwarded)
+	f.p.addVia(pr.In, pr.Out)
 	pr.Out.Trailer = nil
-	if pr.Out.Body != nil { // else net/http never ends a request over HTTP/2
-		pr.Out.Trailer = pr.In.Trailer // which has no values yet
+	if pr.Out.Body != nil { // without a body, net/http would never end a request over HTTP/2
+		pr.Out.Trailer = pr.In.Trailer // its values arrive after the body
 	}
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
@@ -199,49 +198,49 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// observeResponse is called with the upstream's final header. Headers must not be set before:
-// net/http/httputil removes them when it passes on an informational response (1xx).
-func (x *exchange) observeResponse(res *http.Response) error {
+// observeResponse is called with the upstream's final header. Headers set earlier would be lost: net/http/httputil removes
+// them when it forwards an informational response (1xx).
+func (f *forwarding) observeResponse(res *http.Response) error {
 	if res.StatusCode < 100 {
 		return fmt.Errorf("the status is %d", res.StatusCode)
 	}
-	if x.body != nil {
-		x.body.answered.Store(true)
+	if f.body != nil {
+		f.body.answered.Store(true)
 	}
-	x.up.metrics.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
-	x.up.outage.callSucceeded()
-	x.up.metrics.times.UpdateDuration(x.sent)
+	f.up.metrics.responses[min(max(res.StatusCode/100, 1), 5)-1].Inc()
+	f.up.outage.callSucceeded()
+	f.up.metrics.times.UpdateDuration(f.sent)
 	if len(res.Header["Content-Type"]) == 0 {
-		x.w.Header()["Content-Type"] = nil // net/http would guess one
+		f.w.Header()["Content-Type"] = nil // net/http would guess one
 	}
 	if !hasStatusHeaders(res.Header) {
-		x.writeStatus()
+		f.writeStatus()
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
-		x.response = responseBody{res.Body, x}
-		res.Body = &x.response
+		f.response = responseBody{res.Body, f}
+		res.Body = &f.response
 	}
 	return nil
 }
 
-func (x *exchange) writeStatus() {
-	if x.hasStatus {
-		x.status.writeHeaders(x.w.Header())
+func (f *forwarding) writeStatus() {
+	if f.hasStatus {
+		f.status.writeHeaders(f.w.Header())
 	}
 }
 
-// responseBody reports when the upstream breaks off in the middle of a response.
+// responseBody logs and counts a response that the upstream breaks off.
 type responseBody struct {
 	io.ReadCloser
-	x *exchange
+	f *forwarding
 }
 
-// Read is for net/http/httputil, which then cuts the client's connection off.
+// Read is called by net/http/httputil, which cuts the client's connection after an error.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF && !isCancelled(err) {
-		b.x.p.metrics.countUpstreamFailure(b.x.up.name, "cut")
-		b.x.up.cuts.write(b.x.up.outage.log, slog.LevelError, "the upstream broke off a response", slog.String("error", err.Error()))
+		b.f.p.metrics.countUpstreamFailure(b.f.up.name, "cut")
+		b.f.up.cuts.write(b.f.up.outage.log, slog.LevelError, "the upstream broke off a response", slog.String("error", err.Error()))
 	}
 	return n, err
 }
