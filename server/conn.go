@@ -19,48 +19,35 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Conn is a raw connection with lazy properties: the server's, resolved at most
-// once for the connection, and closed after it. There is no HTTP request and no
-// header, so nothing is committed; session and params have nothing to go by and
-// return errors.
+// Conn is a raw connection with the lazy properties of its server. Each is resolved at most once for the connection,
+// and closed after it. Nothing is committed, because there is no header. Properties that need an HTTP request, such
+// as the session and the parameters, return errors.
 //
-// Read and Write are those of [net.Conn], with the server's IdleTimeout: a Read fails
-// after so long without anything read or written, and a Write that takes so long. A
-// handler that sets deadlines of its own is left alone. Once the server is shutting
-// down, Read returns [http.ErrServerClosed], also one that waits, and Write goes on
-// to work.
+// Read and Write are those of [net.Conn] with the server's IdleTimeout. A Read fails if nothing is read or written
+// for that long, and a Write fails if it takes that long. The timeout ends once the handler sets a deadline of its
+// own. When the server shuts down, every Read returns [http.ErrServerClosed], and Write continues to work.
 type Conn struct {
 	net.Conn
 	host reqctx.Host
-	idle time.Duration // not above 0: none
+	idle time.Duration // none if it is not positive
 
-	mu       sync.Mutex // orders our deadlines with drain and the handler's
+	mu       sync.Mutex // held while a deadline is set
 	draining bool
-	own      bool // the handler sets the deadlines
+	own      bool // the handler has set a deadline
 
 	failed atomic.Bool // Read or Write has returned an error
 }
 
-// ConnHandler serves a raw connection. The connection is closed when it returns.
-// Its error is logged, unless it is the connection's end (io.EOF, a deadline,
-// a reset) after Read or Write has failed, or the server has stopped waiting.
+// ConnHandler serves a raw connection, which is closed when it returns. Its error is logged unless the connection has
+// ended: after a failed Read or Write, errors such as io.EOF, a timeout or a reset are expected. After a Shutdown
+// that has stopped waiting, so is any error.
 type ConnHandler func(c *Conn) error
 
-// Context carries the connection's properties. It ends when the handler returns,
-// and when Shutdown stops waiting.
+// Context carries the connection's properties. It ends when the handler returns, and when Shutdown stops waiting.
 func (c *Conn) Context() context.Context { return &c.host.Context }
 
-// Get returns a property by name, resolving it first if need be.
-func (c *Conn) Get(name string) (any, error) { return reqctx.Get(&c.host.Context, name) }
-
-// Set makes v the property's value, after its Store function has accepted it.
-func (c *Conn) Set(name string, v any) error { return reqctx.Set(&c.host.Context, name, v) }
-
-// Resolve resolves several properties in parallel and waits for all of them.
-func (c *Conn) Resolve(names ...string) error { return reqctx.Resolve(&c.host.Context, names...) }
-
-// RateLimit returns the limit of the only policy, as [Request.RateLimit] does. It takes once for the
-// whole connection, not for each message.
+// RateLimit returns the limit of the only policy, as [Request.RateLimit] does. It takes once for the whole
+// connection, not for each message.
 func (c *Conn) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(&c.host.Context) // after an error, l returns it
 	return l
@@ -100,8 +87,8 @@ func (c *Conn) noteFailure(err error) {
 	}
 }
 
-// extend moves a deadline on by the idle timeout. It returns an error, for reads, if the
-// server is shutting down.
+// extend sets a deadline to the end of the idle timeout. If the server is shutting down, it makes reads fail and
+// returns an error.
 func (c *Conn) extend(set func(time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,13 +102,13 @@ func (c *Conn) extend(set func(time.Time) error) error {
 	return nil
 }
 
-// SetDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+// SetDeadline sets both deadlines as [net.Conn] does. It ends the server's idle timeout.
 func (c *Conn) SetDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetDeadline) }
 
-// SetReadDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+// SetReadDeadline sets the deadline of reads. It ends the server's idle timeout.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetReadDeadline) }
 
-// SetWriteDeadline is [net.Conn]'s, and ends the server's own idle timeout.
+// SetWriteDeadline sets the deadline of writes. It ends the server's idle timeout.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setOwn(t, c.Conn.SetWriteDeadline) }
 
 func (c *Conn) setOwn(t time.Time, set func(time.Time) error) error {
@@ -129,7 +116,7 @@ func (c *Conn) setOwn(t time.Time, set func(time.Time) error) error {
 	defer c.mu.Unlock()
 	if !c.own {
 		c.own = true
-		_ = c.Conn.SetDeadline(time.Time{}) // ours would still be there
+		_ = c.Conn.SetDeadline(time.Time{}) // removes the idle timeout
 	}
 	err := set(t)
 	if c.draining {
@@ -152,15 +139,15 @@ func (c *Conn) isDraining() bool {
 	return c.draining
 }
 
-// ServeConns accepts raw connections from l, which it closes in the end, and runs h
-// for each on a goroutine of its own, until Shutdown or Close; then it returns
-// [http.ErrServerClosed]. For TLS, l is a tls.Listener.
+// ServeConns accepts raw connections from l, which it closes in the end, and runs h for each on its own goroutine. It
+// returns [http.ErrServerClosed] after Shutdown or Close. For TLS, l is a listener of package crypto/tls.
 func (s *Server) ServeConns(l net.Listener, h ConnHandler) error {
-	if !s.conns.listen(&l) {
-		_ = l.Close()
+	defer l.Close()
+	listener := &connListener{l}
+	if !s.conns.add(listener) {
 		return http.ErrServerClosed
 	}
-	defer s.conns.unlisten(&l)
+	defer s.conns.remove(listener)
 	var pause time.Duration
 	for {
 		nc, err := l.Accept()
@@ -170,7 +157,7 @@ func (s *Server) ServeConns(l net.Listener, h ConnHandler) error {
 			s.serveConn(nc, h)
 		case s.conns.isClosing():
 			return http.ErrServerClosed
-		case temporary(err): // too many open files: what is open will be closed
+		case temporary(err): // for example, too many files are open
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.log.Error("accept failed; trying again", "error", err, "in", pause)
 			select {
@@ -207,7 +194,7 @@ func (s *Server) serveConn(nc net.Conn, h ConnHandler) {
 			_ = nc.Close()
 			_ = c.host.Finish() // logs its errors
 		}()
-		// Behind a proxy, the address may come from the connection: it can take a while.
+		// The address may be in the first bytes of the connection (PROXY protocol), so this can block.
 		peer := "unknown"
 		if addr := nc.RemoteAddr(); addr != nil {
 			peer = addr.String()
@@ -237,9 +224,8 @@ func (s *Server) runConn(c *Conn, h ConnHandler) {
 	}
 }
 
-// ended reports whether the handler's error is only the connection's end: by the peer, the
-// handler or the server. A store's connection ends with the same errors, so they count only after
-// this one's has.
+// ended reports whether err is expected because the connection has ended. Connections of a store fail with the same
+// errors, so these are only expected after a Read or Write of c has failed.
 func (c *Conn) ended(err error) bool {
 	if c.host.Err() != nil {
 		return true
@@ -264,9 +250,9 @@ const (
 	lingerBytes = 256 << 10
 )
 
-// linger lets the peer read what the handler wrote last: closing a connection with unread input
-// resets it, and the peer can lose what it has not read yet. So linger sends the end first, and
-// drops what still comes until the peer has ended, too.
+// linger gives the peer time to read what the handler wrote last. Closing a connection with unread input resets it,
+// and the peer may lose data. So linger first ends its own side, and then discards input until the peer has ended,
+// too.
 func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || c.failed.Load() || c.host.Err() != nil || half.CloseWrite() != nil {
@@ -276,8 +262,8 @@ func (c *Conn) linger() {
 	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 }
 
-// cut closes the connection at once. Closing a TLS connection would send the peer an alert, and
-// wait if it does not read.
+// cut closes the connection at once. It does not close the TLS layer, which would send an alert and wait for a peer
+// that does not read.
 func (c *Conn) cut() {
 	if t, ok := c.Conn.(interface{ NetConn() net.Conn }); ok {
 		_ = t.NetConn().Close()

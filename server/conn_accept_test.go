@@ -181,7 +181,7 @@ func TestConnPanics(t *testing.T) {
 	}
 }
 
-func getMark(c *server.Conn) error { _, err := c.Get("mark"); return err }
+func getMark(c *server.Conn) error { _, err := mark.Get(c.Context()); return err }
 
 func TestWhichConnErrorsAreLogged(t *testing.T) {
 	failed := errors.New("failed")

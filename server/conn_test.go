@@ -69,7 +69,7 @@ func TestConnPropertiesResolveOncePerConnection(t *testing.T) {
 	serveConns(t, srv, p, func(c *server.Conn) error {
 		concurrently(20, func(int) {
 			v, err := mark.Get(c.Context())
-			again, errAgain := c.Get("mark")
+			again, errAgain := mark.Get(c.Context())
 			if err != nil || errAgain != nil || again != v {
 				t.Error(v, err, again, errAgain)
 			}
@@ -108,17 +108,16 @@ func TestConnProperties(t *testing.T) {
 		cause, failed := make(chan error, 1), errors.New("failed")
 		connected := connect(t, srv, func(c *server.Conn) error {
 			conn = c
-			_, err := c.Get("mark")
+			_, err := mark.Get(c.Context())
 			require.ErrorIs(t, err, reqctx.ErrNoValue)
-			require.NoError(t, c.Set("mark", "set"))
-			v, err := c.Get("mark")
+			require.NoError(t, mark.Set(c.Context(), "set"))
+			v, err := mark.Get(c.Context())
 			require.NoError(t, err)
 			require.Equal(t, []any{"set", "set"}, []any{v, stored})
-			require.ErrorIs(t, c.Set("mark", 1), reqctx.ErrType)
 			began := time.Now()
-			require.NoError(t, c.Resolve("slow1", "slow2"))
+			require.NoError(t, reqctx.Resolve(c.Context(), "slow1", "slow2"))
 			require.Equal(t, time.Second, time.Since(began))
-			require.ErrorIs(t, c.Resolve("slow1", "nobody"), reqctx.ErrNoProperty)
+			require.ErrorIs(t, reqctx.Resolve(c.Context(), "slow1", "nobody"), reqctx.ErrNoProperty)
 			require.NoError(t, c.Go("waits", func(ctx context.Context) error {
 				<-ctx.Done() // before that of the connection
 				require.Equal(t, lazy.ErrClosed, context.Cause(ctx))
@@ -132,8 +131,8 @@ func TestConnProperties(t *testing.T) {
 		require.ErrorIs(t, <-cause, reqctx.ErrFinished)
 		require.NoError(t, srv.Shutdown(t.Context()))
 		require.Contains(t, l.only(t)["error"], `task "audit": failed`)
-		_, err := conn.Get("mark")
-		for _, err := range []error{err, conn.Set("mark", "x"), conn.Resolve("slow1"), conn.Go("late", nil)} {
+		_, err := mark.Get(conn.Context())
+		for _, err := range []error{err, mark.Set(conn.Context(), "x"), reqctx.Resolve(conn.Context(), "slow1"), conn.Go("late", nil)} {
 			require.ErrorIs(t, err, reqctx.ErrFinished)
 		}
 		late := false
@@ -171,11 +170,11 @@ func TestConnHasNoRequest(t *testing.T) {
 	requireEnd(t, connect(t, srv, func(c *server.Conn) error {
 		s, errFrom := session.From(c.Context())
 		_, errExists := s.Exists()
-		_, errParams := c.Get("params")
+		_, errParams := reqctx.Get(c.Context(), "params")
 		p, errFromParams := params.From(c.Context())
 		_, errBody := p.Body()
 		for i, err := range []error{
-			errFrom, errExists, s.Set("a", 1), s.Destroy(), errParams, errFromParams, errBody, p.DecodeJSON(new(int)), c.Resolve("session"),
+			errFrom, errExists, s.Set("a", 1), s.Destroy(), errParams, errFromParams, errBody, p.DecodeJSON(new(int)), reqctx.Resolve(c.Context(), "session"),
 		} {
 			if !errors.Is(err, reqctx.ErrNoRequest) {
 				t.Error(i, err)

@@ -5,34 +5,51 @@ import (
 	"sync"
 )
 
-// connSet holds a server's raw connections and their listeners.
+// connSet holds the open raw connections of a server and their listeners.
 type connSet struct {
-	mu        sync.Mutex
-	closing   bool
-	listeners map[*net.Listener]struct{} // pointers, since not every listener can be a key
-	conns     map[*Conn]struct{}
-	empty     chan struct{} // made when closing; closed when no connection is left
+	mu      sync.Mutex
+	closing bool
+	open    map[closer]struct{}
+	running sync.WaitGroup // counts connections
 }
 
-// listen adds a listener, unless the server is closing.
-func (s *connSet) listen(l *net.Listener) bool {
+// closer is a *Conn or a *connListener.
+type closer interface {
+	drain() // stops reading or accepting
+	cut()   // closes it at once
+}
+
+// connListener is a listener of raw connections. A pointer can be the key of a map, unlike some listeners.
+type connListener struct{ net.Listener }
+
+func (l *connListener) drain() { _ = l.Close() }
+func (l *connListener) cut()   { _ = l.Close() }
+
+// add adds c, unless the server is closing.
+func (s *connSet) add(c closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
 		return false
 	}
-	if s.listeners == nil {
-		s.listeners = map[*net.Listener]struct{}{}
+	if s.open == nil {
+		s.open = map[closer]struct{}{}
 	}
-	s.listeners[l] = struct{}{}
+	s.open[c] = struct{}{}
+	if _, ok := c.(*Conn); ok {
+		s.running.Add(1)
+	}
 	return true
 }
 
-func (s *connSet) unlisten(l *net.Listener) {
+// remove removes c, which was added.
+func (s *connSet) remove(c closer) {
 	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
-	_ = (*l).Close()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+	if _, ok := c.(*Conn); ok {
+		s.running.Done()
+	}
 }
 
 func (s *connSet) isClosing() bool {
@@ -41,56 +58,12 @@ func (s *connSet) isClosing() bool {
 	return s.closing
 }
 
-// add adds a connection, unless the server is closing.
-func (s *connSet) add(c *Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return false
-	}
-	if s.conns == nil {
-		s.conns = map[*Conn]struct{}{}
-	}
-	s.conns[c] = struct{}{}
-	return true
-}
-
-func (s *connSet) remove(c *Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	if len(s.conns) == 0 && s.empty != nil {
-		close(s.empty) // once: no connection is added after closing
-	}
-}
-
-// drain closes the listeners and lets the connections finish their work. The
-// channel is closed when none is left.
-func (s *connSet) drain() <-chan struct{} {
+// close lets nothing be added any more, and calls end for everything that is open.
+func (s *connSet) close(end func(closer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
-	for l := range s.listeners {
-		_ = (*l).Close()
-	}
-	for c := range s.conns {
-		c.drain()
-	}
-	if s.empty == nil {
-		s.empty = make(chan struct{})
-		if len(s.conns) == 0 {
-			close(s.empty)
-		}
-	}
-	return s.empty
-}
-
-// close closes the listeners and the connections.
-func (s *connSet) close() {
-	s.drain()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		c.cut()
+	for c := range s.open {
+		end(c)
 	}
 }

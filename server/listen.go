@@ -13,11 +13,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/graceful"
 )
 
-// errShutdown is the cause of requests that Shutdown or Close did not wait for.
+// errShutdown is the cause of the end of requests that Shutdown or Close did not wait for.
 var errShutdown = errors.New("server: shut down")
 
-// ListenAndServe serves HTTP on a TCP address until Shutdown or Close, and then
-// returns [http.ErrServerClosed]. An empty address is ":http".
+// ListenAndServe serves HTTP on a TCP address until Shutdown or Close, and then returns [http.ErrServerClosed]. An
+// empty address means ":http".
 func (s *Server) ListenAndServe(addr string) error {
 	l, err := graceful.Listen(cmp.Or(addr, ":http"))
 	if err != nil {
@@ -26,17 +26,15 @@ func (s *Server) ListenAndServe(addr string) error {
 	return s.Serve(l)
 }
 
-// Serve serves HTTP on l, which it closes in the end, until Shutdown or Close,
-// and then returns [http.ErrServerClosed]. It may be called for several
-// listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has. It
-// logs a warning instead if there is a middleware or a route of a subtree, whose handler may be a router.
+// Serve serves HTTP on l until Shutdown or Close, closes it, and returns [http.ErrServerClosed]. It may be called for
+// several listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has. If there
+// is a middleware or a route of a subtree, whose handler may be a router, it logs a warning instead.
 //
-// A listener of [net.Listen] has Multipath TCP: Shutdown can reset a connection that
-// comes to it as it is closed. It resets none if [net.ListenConfig.SetMultipathTCP] turns that
-// off, as ListenAndServe does.
+// A listener of [net.Listen] uses Multipath TCP, and Shutdown can reset connections that arrive while it is closed.
+// [net.ListenConfig.SetMultipathTCP] turns that off, as ListenAndServe does.
 func (s *Server) Serve(l net.Listener) error { return s.serveOn(l, l) }
 
-// serveOn serves HTTP on l, which is accepted itself or a layer around it.
+// serveOn serves HTTP on l, which is accepted itself or wraps it.
 func (s *Server) serveOn(l, accepted net.Listener) error {
 	if err := s.checkBudgets(); err != nil {
 		_ = l.Close()
@@ -45,10 +43,9 @@ func (s *Server) serveOn(l, accepted net.Listener) error {
 	return s.httpServer().Serve(l, accepted)
 }
 
-// ListenAndServeTLS serves HTTPS, with HTTP/2, on a TCP address until Shutdown or
-// Close, and then returns [http.ErrServerClosed]. The files are in PEM; when they
-// change, new connections get the new certificate, and as long as the new files are
-// missing or wrong they get the old one.
+// ListenAndServeTLS serves HTTPS, with HTTP/2, on a TCP address until Shutdown or Close, and then returns
+// [http.ErrServerClosed]. The files are in PEM. When they change, new connections get the new certificate. While the
+// new files are missing or wrong, connections get the old one.
 func (s *Server) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	l, err := graceful.Listen(cmp.Or(addr, ":https"))
 	if err != nil {
@@ -57,44 +54,40 @@ func (s *Server) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	return s.ServeTLS(l, certFile, keyFile)
 }
 
-// ServeTLS is [Server.ListenAndServeTLS] on l, which it closes in the end.
+// ServeTLS is [Server.ListenAndServeTLS] for l, which it closes.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
-	cert, err := loadCertificate(certFile, keyFile, s.log)
+	get, err := Certificate(certFile, keyFile, s.log)
 	if err != nil {
 		_ = l.Close()
 		return err
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: cert.get}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: get}
 	return s.serveOn(tls.NewListener(l, conf), l)
 }
 
-// Shutdown accepts the connections that wait, and then no more. It waits for the requests and raw
-// connections in progress, their tasks and their clean-ups. When ctx ends first, it cancels them with the
-// connections' contexts and returns [context.Cause] of ctx. It does not wait for
-// hijacked connections, but cancels their requests as well. The server can't be used again.
+// Shutdown accepts the connections that are waiting and then no more. It waits for the requests and raw connections
+// in progress, their tasks and their clean-ups. If ctx ends first, it cancels them and returns [context.Cause] of
+// ctx. It does not wait for hijacked connections, but cancels their requests. The server can't be used again.
 //
-// So that no request is lost that is on its way, a connection ends with its next response, or when it
-// has had no request for a second.
+// To lose no request that is on its way, it closes a connection after the next response, or after a second without a
+// request.
 //
-// ListenAndServe and its like return when Shutdown begins, so main has to wait for Shutdown,
-// as [Server.RunUntil] does.
-//
-// A Server within another [http.Server] needs no Shutdown of its own, unless it serves raw
-// connections.
+// ListenAndServe and similar methods return when Shutdown begins, so main has to wait for Shutdown, as
+// [Server.RunUntil] does. A Server within another [http.Server] only needs a Shutdown for its raw connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	quiet := s.conns.drain()
+	s.conns.close(closer.drain)
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.endings.Close() // the requests have logged their errors
-		<-quiet
+		s.conns.running.Wait()
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 		err = ctx.Err()
-		s.conns.close()
+		s.conns.close(closer.cut)
 	}
 	s.abort(errShutdown)
 	if err != nil && err == ctx.Err() {
@@ -103,11 +96,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// RunUntil calls serve, which calls [Server.ListenAndServe] or another method that serves, until ctx
-// ends, and then [Server.Shutdown], which waits for at most Options.ShutdownTimeout. It returns nil
-// after a complete Shutdown, the error of an incomplete one, and that of serve if it ended by itself.
-// serve runs on a goroutine of its own, so a panic in it ends the process: the caller of RunUntil cannot
-// recover it.
+// RunUntil calls serve, which calls [Server.ListenAndServe] or a similar method, until ctx ends. Then it calls
+// [Server.Shutdown] and waits for at most Options.ShutdownTimeout. It returns nil after a complete Shutdown, the
+// error of an incomplete one, or the error of serve if that returned by itself. serve runs on its own goroutine, so a
+// panic in it ends the process.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
@@ -134,11 +126,10 @@ func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
 	return err
 }
 
-// Close closes all listeners and connections and cancels all requests, without
-// waiting for anything.
+// Close closes all listeners and connections and cancels all requests. It does not wait.
 func (s *Server) Close() error {
 	s.abort(errShutdown)
-	s.conns.close()
+	s.conns.close(closer.cut)
 	return s.httpServer().Close()
 }
 
