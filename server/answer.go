@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,15 +10,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// answer is an error response: a [*Problem], or the [*page] that Options.WriteProblem has written in
-// its place. Its header fields are in the header of the response already.
+// answer is an error response: a [*Problem], or the [*page] of Options.WriteProblem. Its fields are already in the
+// header.
 type answer interface {
 	status() int
 	write(w http.ResponseWriter)
 }
 
-// prepare returns the answer to r: p, unless Options.WriteProblem writes another. The fields of the
-// header that describe the handler's response are replaced.
+// prepare returns the answer to r: p, or the page of Options.WriteProblem. It replaces the header fields that
+// describe the handler's response.
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	g.clearRepresentation()
 	h := g.Header()
@@ -52,8 +54,8 @@ func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	return pg.p
 }
 
-// writeProblem calls Options.WriteProblem, and reports whether it has returned. It logs a panic. After
-// a panic or a [runtime.Goexit], WriteProblem is not called again for the request.
+// writeProblem calls Options.WriteProblem and reports whether it has returned. It logs a panic. After a panic or a
+// [runtime.Goexit], WriteProblem is not called again for the request.
 func (x *exchange) writeProblem(pg *page) (returned bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -65,7 +67,7 @@ func (x *exchange) writeProblem(pg *page) (returned bool) {
 	return true
 }
 
-// clearRepresentation removes the fields that describe the handler's response, except the coding of a
+// clearRepresentation removes the fields that describe the handler's response. It keeps the Content-Encoding of a
 // middleware.
 func (g *gate) clearRepresentation() {
 	clearRepresentation(g.Header())
@@ -74,8 +76,8 @@ func (g *gate) clearRepresentation() {
 	}
 }
 
-// problem answers r with p, and has the properties committed: a denied request still gets its
-// rate-limit fields, a failed login its session.
+// problem answers r with p and commits the properties: a denied request gets its rate-limit fields, a failed login
+// its session.
 func (g *gate) problem(r *http.Request, p *Problem) {
 	a := g.prepare(r, p)
 	if g.commit(a.status()) == nil {
@@ -83,8 +85,8 @@ func (g *gate) problem(r *http.Request, p *Problem) {
 	}
 }
 
-// fail answers with p in place of the response that the handler has prepared, without a commit. Only
-// these cookies go out: the others would promise what did not happen.
+// fail sends p in place of the handler's response and commits nothing. Only these cookies are sent, because others
+// would promise changes that were not made.
 func (g *gate) fail(p *Problem, cookies []string) {
 	h := g.Header()
 	h.Del("Set-Cookie")
@@ -105,9 +107,81 @@ func (g *gate) send(a answer) {
 	g.replaced.Store(true)
 }
 
-// ungated is the writer for an answer: that below the gate.
+// ungated writes an answer below the gate.
 type ungated struct{ g *gate }
 
 func (u ungated) Header() http.Header         { return u.g.ResponseWriter.Header() }
 func (u ungated) WriteHeader(status int)      { u.g.ResponseWriter.WriteHeader(status) }
 func (u ungated) Write(b []byte) (int, error) { return u.g.writeBody(b) }
+
+// page is the writer that Options.WriteProblem gets. It keeps the response until the properties are committed.
+type page struct {
+	g      *gate
+	r      *http.Request
+	p      *Problem // to send if nothing is written
+	code   int      // zero until something is written
+	body   bytes.Buffer
+	failed bool // WriteError has replaced it by p
+}
+
+// Header returns the header of the response.
+func (pg *page) Header() http.Header { return pg.g.Header() }
+
+// WriteHeader keeps the first status that is not informational. It panics if the status is invalid.
+func (pg *page) WriteHeader(status int) {
+	switch {
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("server: WriteHeader with status %d", status))
+	case status >= 200 && pg.code == 0:
+		pg.code = status
+	}
+}
+
+// Write appends b to the body. The default status is that of the problem.
+func (pg *page) Write(b []byte) (int, error) {
+	if pg.code == 0 {
+		pg.code = pg.p.status()
+	}
+	return pg.body.Write(b)
+}
+
+// fail is called if WriteProblem calls WriteError: the problem of err replaces the page.
+func (pg *page) fail(err error) {
+	if asProblem(err) != pg.p {
+		pg.g.x.seen.fail(err)
+		pg.p = ProblemOf(pg.g.x.problemFor(err))
+	}
+	pg.failed = true
+}
+
+func (pg *page) status() int { return pg.code }
+
+// write sends pg with its length, which the client needs if the connection is closed after it.
+func (pg *page) write(w http.ResponseWriter) {
+	h := w.Header()
+	if pg.code < 400 {
+		delete(h, "Retry-After") // clients would wait before they follow a redirect
+	}
+	if pg.body.Len() > 0 || pg.r.Method != http.MethodHead {
+		problem.SetLength(h, pg.code, pg.body.Len())
+	}
+	w.WriteHeader(pg.code)
+	_, _ = pg.body.WriteTo(w) // fails only if the client has gone away, or if the status has no body
+}
+
+// page returns the page that g writes to, or nil.
+func (g *gate) page() *page {
+	if g.x.writing.Load() == nil {
+		return nil
+	}
+	for w := g.ResponseWriter; ; {
+		switch below := w.(type) {
+		case *page:
+			return below
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = below.Unwrap()
+		default:
+			return nil
+		}
+	}
+}

@@ -3,13 +3,17 @@ package server
 import (
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// commit runs the properties' Commit functions, once, with the response's status. If that fails,
-// it answers with a problem.
+// commit calls the properties' Commit functions once, with the status of the response. If one fails, commit answers
+// with a problem.
 func (g *gate) commit(status int) error {
 	if g.nested != nil || g.x.host.CommitUnused() {
-		return nil // net/http need not copy a header that was never asked for
+		return nil // and never call Header, because net/http copies it then
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.host.Committed()
 	own := g.Header()["Set-Cookie"]
@@ -21,8 +25,7 @@ func (g *gate) commit(status int) error {
 		if p.status() >= 500 {
 			g.x.logFailure(err, "response replaced: a property could not be committed")
 		}
-		// A property that did commit has changed what the client must know: a
-		// renewed session is lost without its cookie.
+		// The client needs the cookies of properties that were committed: it would lose a renewed session.
 		g.fail(p, added(own, g.Header()["Set-Cookie"]))
 	case timing:
 		addServerTiming(g.Header(), &g.x.host.Context)
@@ -30,9 +33,8 @@ func (g *gate) commit(status int) error {
 	return err
 }
 
-// commitProblem is the response when the handler's could not be committed: a failure of
-// the server, whatever problem the error describes, or a conflict with another request,
-// which the client can resolve.
+// commitProblem returns the problem of a failed commit. It is a failure of the server, whatever problem the error
+// describes, except for a conflict, which the client can resolve.
 func commitProblem(err error) *Problem {
 	p := asProblem(err)
 	if p.status() < 500 && p.status() != http.StatusConflict {
@@ -41,7 +43,7 @@ func commitProblem(err error) *Problem {
 	return p
 }
 
-// added returns the lines that were not there before.
+// added returns the lines that are not in before.
 func added(before, lines []string) (fresh []string) {
 	for _, line := range lines {
 		if !slices.Contains(before, line) {
@@ -49,4 +51,37 @@ func added(before, lines []string) (fresh []string) {
 		}
 	}
 	return fresh
+}
+
+// addServerTiming adds a field with the durations of the properties that were resolved, in milliseconds. If there are
+// none, it adds no field.
+func addServerTiming(h http.Header, c *reqctx.Context) {
+	var b strings.Builder
+	for name, info := range c.Props() {
+		if info.State != reqctx.Resolved && info.State != reqctx.Failed {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(token(name))
+		b.WriteString(";dur=")
+		b.WriteString(strconv.FormatFloat(float64(info.Took.Microseconds())/1000, 'f', -1, 64))
+		if info.State == reqctx.Failed {
+			b.WriteString(`;desc="failed"`)
+		}
+	}
+	if b.Len() > 0 {
+		h.Add("Server-Timing", b.String())
+	}
+}
+
+// token replaces characters that the name of a metric must not contain.
+func token(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r > ' ' && r < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) {
+			return r
+		}
+		return '_'
+	}, name)
 }

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// piece is how many bytes of a body go out under one deadline, of which at least half of
-// Options.WriteTimeout is left then. See [boundUnsent] for what the client has to read meanwhile.
+// piece is the number of bytes that are written under one deadline. Half of Options.WriteTimeout or more is left at
+// its start. See [boundUnsent] for how much the client has to read in this time.
 const piece = 64 << 10
 
-// writeDeadline gives each piece of a response its own deadline. The zero value leaves the
-// connection's deadlines alone.
+// writeDeadline gives each piece of a response its own deadline. The zero value does not change deadlines.
 type writeDeadline struct {
 	timeout time.Duration
-	until   time.Time // the deadline that is set; zero means none
-	// perStream is set for HTTP/2, where a deadline that passes resets the stream even if no
-	// write is waiting: there is none between writes.
+	until   time.Time // the current deadline; zero means none
+	// perStream is set for HTTP/2. There is no deadline between writes then, because it would reset the stream even
+	// if no write is waiting.
 	perStream bool
 }
 
-// start takes over the deadline that net/http has set for the whole response.
+// start replaces the deadline that net/http has set for the whole response.
 func (d *writeDeadline) start(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
 	if timeout <= 0 {
 		return
@@ -33,8 +32,8 @@ func (d *writeDeadline) start(w http.ResponseWriter, r *http.Request, timeout ti
 	d.until = time.Now().Add(timeout)
 }
 
-// extend is called before a write. It moves the deadline only if less than half of the timeout
-// is left, so that a response which is written at once costs no system call.
+// extend is called before a write. It moves the deadline only if less than half of the timeout is left, so that a
+// response which is written at once needs no system call.
 func (d *writeDeadline) extend(w http.ResponseWriter) {
 	if d.timeout <= 0 {
 		return
@@ -70,7 +69,7 @@ func (d *writeDeadline) write(w http.ResponseWriter, p []byte) (n int, err error
 	}
 }
 
-// readFrom has w, which is to, read src in pieces.
+// readFrom calls to.ReadFrom, a method of w, for each piece of src.
 func (d *writeDeadline) readFrom(w http.ResponseWriter, to io.ReaderFrom, src io.Reader) (n int64, err error) {
 	if d.timeout <= 0 {
 		return to.ReadFrom(src)
@@ -82,7 +81,7 @@ func (d *writeDeadline) readFrom(w http.ResponseWriter, to io.ReaderFrom, src io
 	}
 	for whole.N > 0 {
 		d.extend(w)
-		part := &io.LimitedReader{R: whole.R, N: min(whole.N, piece)} // sendfile sees through one, not two
+		part := &io.LimitedReader{R: whole.R, N: min(whole.N, piece)} // sendfile accepts one LimitedReader, but not two
 		m, err := to.ReadFrom(part)
 		n += m
 		whole.N -= m

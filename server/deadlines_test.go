@@ -25,10 +25,6 @@ var download = bytes.Repeat([]byte("0123456789abcdef"), 100<<10)
 // writeAll has the header and body sent in one way or another.
 var writeAll = map[string]func(w http.ResponseWriter) error{
 	"Write": func(w http.ResponseWriter) error { _, err := w.Write(download); return err },
-	"WriteString": func(w http.ResponseWriter) error {
-		_, err := w.(io.StringWriter).WriteString(string(download))
-		return err
-	},
 	"ReadFrom": func(w http.ResponseWriter) error {
 		_, err := io.Copy(w, struct{ io.Reader }{bytes.NewReader(download)})
 		return err

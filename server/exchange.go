@@ -14,13 +14,11 @@ import (
 	"github.com/lazyreq/lazyreq/server/internal/requestwatch"
 )
 
-// exchange is one request and its response, in one allocation: the context with the
-// properties, the handler's Request, and the gate that the response passes.
+// exchange is one request and its response in one allocation: the context with the properties, the handler's Request,
+// and the gate of the response. Its size is limited to 512 bytes, because larger allocations are slower.
 //
-// It is at most 512 bytes large: beyond, allocations cost markedly more.
-//
-// It is a context itself, between the connection's and the properties', so that it is found
-// from any context of the request.
+// It is a context between that of the connection and that of the properties, so it can be found from every context of
+// the request.
 type exchange struct {
 	context.Context
 	srv  *Server
@@ -29,14 +27,14 @@ type exchange struct {
 	req  Request
 
 	body     *requestBody  // nil if the request has none
-	made     *http.Request // that serve gave to the handlers; middleware may pass on a copy
-	refused  error         // the response in place of the handlers'
-	accepted bool          // by a listener of the server's own
-	chained  bool          // the middleware has begun
-	returned bool          // the handler has, without a panic and without ending its goroutine
+	made     *http.Request // the request that serve gave to the handlers; middleware may pass on a copy
+	refused  error         // if not nil, the response instead of the handlers'
+	accepted bool          // by one of the server's own listeners
+	chained  bool          // the middleware of Server.Use has begun
+	returned bool          // the handler has returned normally
 	aborted  atomic.Bool
-	seen     *observation            // what the server's observers get; nil if there are none
-	writing  atomic.Pointer[Problem] // given to Options.WriteProblem; it stays after a panic of it
+	seen     *observation            // nil if the server has no observers
+	writing  atomic.Pointer[Problem] // the argument of a running Options.WriteProblem, or of one that panicked
 }
 
 type exchangeKey struct{}
@@ -57,7 +55,7 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// begin prepares x and returns r with its context.
+// begin initializes x and returns r with its context.
 func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *http.Request {
 	x.Context, x.srv = r.Context(), s
 	x.host.Init(x, s.reg)
@@ -72,7 +70,7 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	r = r.WithContext(&x.host.Context)
 	x.made = r
 	x.watchBody(r)
-	params.Share(r, w) // a router of another package may work on a copy
+	params.Share(r, w) // for routers that work on a copy
 	x.host.SetRequest(r)
 	if x.refused = x.host.PresetErr(); x.refused == nil {
 		x.refused = s.refuse(r)
@@ -81,8 +79,8 @@ func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *htt
 	return r
 }
 
-// gateOn returns w if it is a gate, else a gate on w: it commits nothing, and has errors go the
-// way of the response, through everything that is around the exchange's own gate.
+// gateOn returns w itself if it is a gate of x. Otherwise, it returns a new gate around w, which does not commit and
+// sends error responses through w.
 func (x *exchange) gateOn(w http.ResponseWriter) *gate {
 	if g, ok := w.(*gate); ok && g.x == x {
 		return g
@@ -90,31 +88,30 @@ func (x *exchange) gateOn(w http.ResponseWriter) *gate {
 	return &gate{ResponseWriter: w, x: x, nested: &nesting{w.Header()["Content-Encoding"]}, routed: true}
 }
 
-// request returns the Request for r, which may be a later copy of the one that begin returned.
+// request returns the Request of r, which may be a copy of the request that begin returned.
 func (x *exchange) request(r *http.Request) *Request {
 	x.host.SetRequest(r)
 	req := &x.req
-	if req.Request != nil { // an outer handler's
+	if req.Request != nil { // used by an outer handler
 		req = new(Request)
 	}
 	*req = Request{Request: r, ctx: &x.host.Context, base: r.Context()}
 	return req
 }
 
-// complete is called when the handler has returned. A response without a body has its
-// properties committed too.
+// complete is called when the handler has returned. It commits a response without a body.
 func (x *exchange) complete() {
 	if !x.gate.wroteHeader.Load() {
 		x.gate.open(http.StatusOK, true)
 	}
-	x.gate.deadline.extend(x.gate.ResponseWriter) // for what net/http has still to send
+	x.gate.deadline.extend(x.gate.ResponseWriter) // for data that net/http has buffered
 	if x.body != nil && !x.body.ended.Load() && graceful.ClosesAtOnce(x.made) {
 		graceful.DelayClose(x.gate.ResponseWriter)
 	}
 	x.returned = true
 }
 
-// end is deferred: it answers a panic and ends the request.
+// end is deferred. It answers a panic and ends the request.
 func (x *exchange) end() {
 	v := recover()
 	switch {
@@ -126,17 +123,17 @@ func (x *exchange) end() {
 	}
 	x.seen.panicked(v)
 	cut := v != nil
-	defer func() { x.close(cut) }() // also when WriteProblem ends the goroutine
+	defer func() { x.close(cut) }() // deferred in case WriteProblem ends the goroutine
 	if v != nil {
 		cut = x.answerPanic(v)
 	}
 }
 
-// close closes the gate, calls the observers and finishes the request. If the response has to be cut off,
-// it panics for net/http.
+// close closes the gate, calls the observers and finishes the request. If the response has to be cut off, close
+// panics as net/http requires.
 func (x *exchange) close(cut bool) {
 	x.gate.closed.Store(true)
-	defer func() { // also when an observer ends the goroutine
+	defer func() { // in case an observer ends the goroutine
 		x.removeForm(x.made)
 		x.finish()
 	}()
@@ -146,33 +143,35 @@ func (x *exchange) close(cut bool) {
 	}
 }
 
-// finish runs the request's clean-ups. On the server's own listeners they run after ServeHTTP
-// has returned, so that the client has the end of the response and does not wait for them, and
-// the server's Shutdown waits for them. Another http.Server's Shutdown waits only for ServeHTTP.
+// finish runs the request's clean-ups. On the server's own listeners they run after ServeHTTP has returned, so that
+// the client does not wait for them; Shutdown does. Within another http.Server they run before, because its Shutdown
+// only waits for ServeHTTP.
 func (x *exchange) finish() {
 	if !x.accepted || x.host.Idle() || x.finishLater() != nil {
 		_ = x.host.Finish() // logs its errors
 	}
 }
 
-// finishLater cancels the tasks first: net/http cancels the request's context when ServeHTTP
-// returns, and a task could not tell that from a client that is gone.
+// finishLater finishes the request on another goroutine. It cancels the tasks first: net/http cancels the request's
+// context when ServeHTTP returns, and a task could not distinguish that from a client that has left.
 func (x *exchange) finishLater() error {
 	x.host.CancelTasks()
 	return x.srv.endings.Spawn("finish", func(context.Context) error { _ = x.host.Finish(); return nil })
 }
 
-// endHandler is deferred where the handler of r runs. After [http.TimeoutHandler] has answered, a
-// handler goes on with a copy of the request on a goroutine of its own.
+// endHandler is deferred where the handler of r runs. After [http.TimeoutHandler] has answered, the handler continues
+// on its own goroutine with a copy of the request.
 func (x *exchange) endHandler(r *http.Request) {
 	if r != x.made {
 		x.removeForm(r)
 	}
-	x.seen.setHandled(r)
+	if x.seen != nil {
+		x.seen.handled.Store(r)
+	}
 }
 
-// removeForm removes the files of a ParseMultipartForm, which net/http does only for the
-// request that it made itself.
+// removeForm removes the files of ParseMultipartForm. net/http only does this for its own request, and not for
+// copies.
 func (x *exchange) removeForm(r *http.Request) {
 	if f := r.MultipartForm; f != nil {
 		if err := f.RemoveAll(); err != nil {
@@ -181,8 +180,7 @@ func (x *exchange) removeForm(r *http.Request) {
 	}
 }
 
-// answerPanic logs a panic and makes it the response. It reports whether the response has to be cut off,
-// because it has begun.
+// answerPanic logs a panic and answers it. It reports whether the response has to be cut off because it has begun.
 func (x *exchange) answerPanic(v any) (cut bool) {
 	if v != http.ErrAbortHandler {
 		x.logPanic(v)
@@ -190,24 +188,23 @@ func (x *exchange) answerPanic(v any) (cut bool) {
 	switch {
 	case x.aborted.Load():
 		return true
-	case x.gate.replaced.Load(): // by a problem, which is complete
+	case x.gate.replaced.Load(): // the problem is complete
 	case x.gate.wroteHeader.Load(), v == http.ErrAbortHandler:
 		return true
 	default:
 		if v == lazy.ErrGoexit && x.host.Request().ProtoMajor == 1 {
-			x.gate.Header().Set("Connection", "close") // net/http is going to close it
+			x.gate.Header().Set("Connection", "close") // net/http closes the connection
 		}
 		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	}
-	if v == lazy.ErrGoexit { // net/http drops what it has not sent, and resets an HTTP/2 stream after it
+	if v == lazy.ErrGoexit { // net/http drops unsent data, and resets an HTTP/2 stream
 		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
 	}
 	return false
 }
 
-// abort has the connection cut off, or the HTTP/2 stream reset, when the handler has returned to
-// the goroutine of net/http. A panic could be on another one, a middleware's, and crash the
-// process.
+// abort cuts off the connection, or resets the HTTP/2 stream, when the handler has returned to net/http's goroutine.
+// A panic could be on another goroutine and crash the process.
 func (x *exchange) abort() {
 	x.aborted.Store(true)
 	x.gate.replaced.Store(true)

@@ -4,24 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/params"
 )
 
-// WriteError answers r with the problem that err stands for, as if a [HandlerFunc] had
-// returned err. It is for standard handlers and for the error handlers of other routers. r must
-// have the context of a request of a [Server], or one derived from it, and w may be any writer
-// around the server's. The handler returns afterwards; err must not be nil.
+// WriteError answers r with the problem of err, as if a [HandlerFunc] had returned err. It is for standard handlers
+// and for the error handlers of other routers. The context of r must be derived from that of a request of a [Server],
+// and w may be any writer around the server's. The handler must return afterwards. err must not be nil.
 //
-// If the response has begun, nothing is appended to it. The error is logged, and the connection
-// is closed (an HTTP/2 stream is reset) when the handler has returned, so that the client does
-// not take the part for the whole. Call WriteError once for a request.
+// If the response has begun, nothing is appended to it. The error is logged, and the connection is closed (an HTTP/2
+// stream is reset) when the handler returns, so that the client does not mistake a part for the whole. Call
+// WriteError once for a request.
 //
-// Outside of a Server, WriteError writes the problem as problem+json and logs nothing.
+// Outside of a Server, WriteError writes problem+json and logs nothing.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	if x := exchangeOf(r.Context()); x != nil {
 		x.respond(x.gateOn(w), r, err)
@@ -34,7 +36,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// respond makes the error of the handler that writes to g the response to r.
+// respond makes err the response to r, for the handler that writes to g.
 func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	if isNil(err) {
 		return
@@ -46,7 +48,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	x.seen.fail(err)
 	switch {
 	case g.replaced.Load() || x.gate.replaced.Load():
-		// The client has its error response; this error adds nothing.
+		// The client already has an error response.
 	case x.gate.closed.Load() || g.abandoned(r):
 		x.logFailure(err, "handler failed after its request had been answered")
 	case errors.Is(err, http.ErrAbortHandler):
@@ -61,9 +63,8 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	}
 }
 
-// abandoned reports whether a middleware that has canceled the handler, such as
-// [http.TimeoutHandler], answers in its place: what the handler has written is still in a
-// buffer, or its writer takes no more.
+// abandoned reports whether a middleware has cancelled the handler and answers in its place, as [http.TimeoutHandler]
+// does. The handler's output is then still in a buffer, or its writer accepts no more.
 func (g *gate) abandoned(r *http.Request) bool {
 	if g.nested == nil || r.Context().Err() == nil || g.x.host.Err() != nil {
 		return false
@@ -75,11 +76,10 @@ func (g *gate) abandoned(r *http.Request) bool {
 	return err != nil
 }
 
-// problemFor maps a handler's error to the response, and logs it if it is the
-// server's failure and not the client's.
+// problemFor returns the problem of a handler's error. It logs the error if it is a failure of the server.
 func (x *exchange) problemFor(err error) *Problem {
 	p := asProblem(err)
-	if p.status() < 500 || p == x.writing.Load() { // that one is logged already
+	if p.status() < 500 || p == x.writing.Load() { // WriteProblem got it, so it is logged
 		return p
 	}
 	x.logFailure(err, "request failed")
@@ -89,20 +89,19 @@ func (x *exchange) problemFor(err error) *Problem {
 	return p
 }
 
-// canceled reports whether the client has gone away or the server is shutting down: errors are
-// to be expected then.
+// canceled reports whether the client has left or the server is shutting down. Errors are expected then.
 func (x *exchange) canceled() bool {
 	return errors.Is(x.host.Err(), context.Canceled) && (x.body == nil || !x.body.timedOut.Load())
 }
 
 func (x *exchange) logFailure(err error, msg string) {
 	level := slog.LevelError
-	if x.canceled() || errors.Is(err, params.ErrInterrupted) { // clients must not fill the log
+	if x.canceled() || errors.Is(err, params.ErrInterrupted) { // clients must not be able to fill the log
 		level = slog.LevelDebug
 	}
 	r := x.host.Request()
 	x.srv.log.Log(&x.host.Context, level, msg, slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.String("error", fmt.Sprint(err))) // as text: the JSON of a Problem leaves out its cause
+		slog.String("error", fmt.Sprint(err))) // not as JSON, which omits the cause of a Problem
 }
 
 func (x *exchange) logPanic(v any) {
@@ -118,4 +117,37 @@ func (s *Server) logPanic(ctx context.Context, v any, attrs ...any) {
 		attrs = append(attrs, slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	}
 	s.log.ErrorContext(ctx, "panic", attrs...)
+}
+
+// requestBody is the body of a request as it comes from the client.
+type requestBody struct {
+	io.ReadCloser
+	ended atomic.Bool // it was read to its end
+	// timedOut is set after a read deadline. Over HTTP/1, net/http then cancels the request's context, as if the
+	// client had left.
+	timedOut atomic.Bool
+}
+
+// Read implements [io.Reader].
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == io.EOF:
+		b.ended.Store(true)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.timedOut.Store(true)
+	}
+	return n, err
+}
+
+// watchBody replaces the body of r by x.body. Nested servers share it.
+func (x *exchange) watchBody(r *http.Request) {
+	if outer := exchangeOf(x.Context); outer != nil {
+		x.body = outer.body
+		return
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		x.body = &requestBody{ReadCloser: r.Body}
+		r.Body = x.body
+	}
 }

@@ -14,38 +14,35 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// errReplaced is what a handler gets that writes on after its response was replaced by a
-// problem, or cut off.
+// errReplaced is the error of writes after the handler's response was replaced by a problem or cut off.
 var errReplaced = errors.New("server: the response was replaced by an error response or cut off")
 
-// gate is the only way out for a response. Whatever sends the header (Write, WriteHeader,
-// ReadFrom, Flush, Hijack, or the handler's return), the gate first commits the request's
-// properties; informational responses (1xx other than 101) pass. If a commit fails, the
-// response is a problem instead, and what the handler writes is dropped.
+// gate is the only way to send a response. Write, WriteHeader, ReadFrom, Flush, Hijack and the handler's return all
+// send the header. Before that, the gate commits the request's properties. Informational responses (1xx except 101)
+// pass without a commit. If a commit fails, the response is a problem, and the handler's writes are dropped.
 //
-// Like any [http.ResponseWriter] it is for one goroutine at a time. After the handler has
-// returned it refuses everything. It is no [http.Pusher], as clients refuse pushes; Unwrap
-// leads to the writer below.
+// Like any [http.ResponseWriter], a gate must not be used concurrently. After the handler has returned, it refuses
+// everything. It does not implement [http.Pusher], because clients refuse pushes. Unwrap returns the writer below.
 type gate struct {
 	http.ResponseWriter
 	x           *exchange
 	deadline    writeDeadline
-	closeNotify chan bool   // made by the first CloseNotify
-	nested      *nesting    // nil for the exchange's own gate
-	routed      bool        // what is written is a handler's or a middleware's, not the mux's own
+	closeNotify chan bool   // set by the first CloseNotify
+	nested      *nesting    // nil for the outermost gate
+	routed      bool        // the mux has passed the request to a handler
 	hijacked    bool        // the connection is the handler's
-	wroteHeader atomic.Bool // the final header is out, or the connection hijacked
-	replaced    atomic.Bool // the response is not the handler's: its writes are dropped
+	wroteHeader atomic.Bool // the final header was sent, or the connection hijacked
+	replaced    atomic.Bool // another response has replaced the handler's, whose writes are dropped
 	closed      atomic.Bool // the handler has returned
 }
 
-// nesting is what a gate on a writer between the exchange's own gate and a handler has besides.
+// nesting is the additional state of a gate between the exchange's own gate and a handler.
 type nesting struct {
-	coding []string // the Content-Encoding that a middleware has set, which encodes what it is given
+	coding []string // the Content-Encoding of a middleware that encodes the gate's output
 }
 
-// Header returns the header to send. Once the handler has returned, net/http reads that one,
-// and a goroutine that is late gets a map of its own instead of a race.
+// Header returns the header of the response. After the handler has returned, net/http reads it, so late goroutines
+// get an unused one.
 func (g *gate) Header() http.Header {
 	if g.closed.Load() {
 		return http.Header{}
@@ -53,8 +50,7 @@ func (g *gate) Header() http.Header {
 	return g.ResponseWriter.Header()
 }
 
-// WriteHeader sends the header. It panics, with nothing committed, if there is no such
-// status.
+// WriteHeader sends the header. If the status is invalid, it panics and commits nothing.
 func (g *gate) WriteHeader(status int) {
 	switch {
 	case g.closed.Load():
@@ -74,7 +70,7 @@ func (g *gate) WriteHeader(status int) {
 	}
 }
 
-// Write sends the header with status 200 if it is not out yet, and then p.
+// Write sends the header with status 200 if it was not sent, and then p.
 func (g *gate) Write(p []byte) (int, error) {
 	if err := g.ensureOpen(); err != nil {
 		return 0, err
@@ -89,23 +85,7 @@ func (g *gate) writeBody(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteString is Write for a string.
-func (g *gate) WriteString(s string) (int, error) {
-	if len(s) > piece {
-		return g.Write([]byte(s))
-	}
-	if err := g.ensureOpen(); err != nil {
-		return 0, err
-	}
-	g.deadline.extend(g.ResponseWriter)
-	defer g.deadline.suspend(g.ResponseWriter)
-	n, err := io.WriteString(g.ResponseWriter, s)
-	g.observed().addWritten(int64(n))
-	return n, err
-}
-
-// ReadFrom is Write for the content of src, as directly as the connection can: with sendfile,
-// if src is a file.
+// ReadFrom writes the content of src. A file is sent with sendfile if the connection can.
 func (g *gate) ReadFrom(src io.Reader) (int64, error) {
 	if err := g.ensureOpen(); err != nil {
 		return 0, err
@@ -118,7 +98,7 @@ func (g *gate) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{g}, src)
 }
 
-// Flush sends what was written so far, and the header first.
+// Flush sends the header and all data written so far.
 func (g *gate) Flush() { _ = g.FlushError() }
 
 // FlushError is Flush for [http.ResponseController].
@@ -131,16 +111,14 @@ func (g *gate) FlushError() error {
 	return http.NewResponseController(g.ResponseWriter).Flush()
 }
 
-// SetWriteDeadline is for [http.ResponseController]. From then on, the deadline is the
-// handler's own and is left alone.
+// SetWriteDeadline is for [http.ResponseController]. It ends the server's own deadlines of the response.
 func (g *gate) SetWriteDeadline(t time.Time) error {
 	g.deadline = writeDeadline{}
 	return http.NewResponseController(g.ResponseWriter).SetWriteDeadline(t)
 }
 
-// Hijack commits, with status 101, and then hands over the connection, also after a header with
-// that status. A cookie that a commit has set is in Header(), for a handler that
-// writes the response itself.
+// Hijack commits with status 101 and returns the connection. It also works after a header with that status. Cookies
+// of the commit are in Header(), for handlers that write the response themselves.
 func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	switch {
 	case g.closed.Load():
@@ -162,8 +140,8 @@ func (g *gate) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, err
 }
 
-// CloseNotify returns a channel that gets a value when the request's context ends. The
-// interface is deprecated, but frameworks assert it on any writer: gin does, to stream.
+// CloseNotify returns a channel that gets a value when the request's context ends. It is deprecated, but frameworks
+// such as gin expect it of every writer.
 func (g *gate) CloseNotify() <-chan bool {
 	if g.closeNotify == nil {
 		notify := make(chan bool, 1)
@@ -173,11 +151,11 @@ func (g *gate) CloseNotify() <-chan bool {
 	return g.closeNotify
 }
 
-// Unwrap lets [http.ResponseController] reach what the gate does not have itself.
+// Unwrap gives [http.ResponseController] the methods that the gate lacks.
 func (g *gate) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
-// observed returns what to count the response in. Of a nested gate it is nil: its response
-// passes the exchange's own.
+// observed returns the observation that counts the response. It is nil for a nested gate, whose output passes another
+// gate.
 func (g *gate) observed() *observation {
 	if g.nested != nil {
 		return nil
@@ -185,7 +163,7 @@ func (g *gate) observed() *observation {
 	return g.x.seen
 }
 
-// ensureOpen makes sure that the header is out and that the body is the handler's.
+// ensureOpen sends the header if necessary. It returns an error if the handler may not write to the body.
 func (g *gate) ensureOpen() error {
 	if g.closed.Load() {
 		return reqctx.ErrFinished
@@ -202,14 +180,14 @@ func (g *gate) ensureOpen() error {
 	return nil
 }
 
-// open commits and sends the header. implicit leaves the sending to net/http,
-// which knows that there is no body.
+// open commits and sends the header. If implicit is set, net/http sends it later and knows then that there is no
+// body.
 func (g *gate) open(status int, implicit bool) {
 	if g.replaced.Load() {
 		return
 	}
 	if !g.routed && status >= 400 {
-		g.problem(g.x.host.Request(), &Problem{Status: status}) // in place of the mux's plain text
+		g.problem(g.x.host.Request(), &Problem{Status: status}) // replaces the mux's plain text
 		return
 	}
 	if g.commit(status) != nil {
@@ -225,7 +203,7 @@ func (g *gate) open(status int, implicit bool) {
 	g.wroteHeader.Store(true)
 }
 
-// announceEnd announces to the client that the connection ends if the server is shutting down.
+// announceEnd tells the client that the connection is going to end, if the server is shutting down.
 func (g *gate) announceEnd() {
 	if g.nested == nil && g.x.accepted && g.x.srv.http.Ending() {
 		g.Header().Set("Connection", "close")

@@ -29,8 +29,7 @@ func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
 	path := filepath.Join(tb.TempDir(), "file")
 	require.NoError(tb, os.WriteFile(path, []byte("body"), 0o600))
 	return map[string]func(w http.ResponseWriter) error{
-		"Write":       func(w http.ResponseWriter) error { _, err := w.Write([]byte("body")); return err },
-		"WriteString": func(w http.ResponseWriter) error { _, err := w.(io.StringWriter).WriteString("body"); return err },
+		"Write": func(w http.ResponseWriter) error { _, err := w.Write([]byte("body")); return err },
 		"WriteHeader": func(w http.ResponseWriter) error {
 			w.WriteHeader(http.StatusAccepted)
 			return writeText(w, "body")
@@ -242,8 +241,6 @@ func TestGateIsClosedAfterTheHandler(t *testing.T) {
 	srv.ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
 	w := <-writers
 	_, err := w.Write([]byte("late"))
-	require.ErrorIs(t, err, reqctx.ErrFinished)
-	_, err = io.WriteString(w, "late")
 	require.ErrorIs(t, err, reqctx.ErrFinished)
 	_, err = w.(io.ReaderFrom).ReadFrom(strings.NewReader("late"))
 	require.ErrorIs(t, err, reqctx.ErrFinished)

@@ -14,8 +14,8 @@ import (
 //	api := srv.Group("/api/", server.Require(User))
 //	api.HandleFunc("GET /notes", listNotes) // GET /api/notes
 //
-// A Group protects its routes and not its path: other routes may match paths below the prefix.
-// [Server.Routes] shows the requirements that they lack. A group "/" has the prefix of all routes.
+// A Group protects its routes and not its path: other routes may match paths below the prefix. [Server.Routes] shows
+// the requirements that they lack. The prefix of a group "/" contains all routes.
 type Group struct {
 	srv    *Server
 	prefix string // "" for the group of all routes
@@ -24,16 +24,16 @@ type Group struct {
 	used   bool // it has a route or a group
 }
 
-// Group returns a group of routes. The prefix ends in a slash, and may begin with a host and contain
-// wildcards: "/api/", "example.com/{tenant}/". As in [http.ServeMux], "api/" is the host api. Group panics
-// if the prefix has a space or no slash at its end, or if an option is wrong. What else is malformed is
-// found by the first route.
+// Group returns a group of routes. The prefix ends in a slash. It may begin with a host and contain wildcards:
+// "/api/", "example.com/{tenant}/". As in [http.ServeMux], "api/" is the host api. Group panics if the prefix has a
+// space or no slash at its end, or if an option is wrong. The first route panics if the prefix is malformed in
+// another way.
 func (s *Server) Group(prefix string, options ...RouteOption) *Group {
 	return s.root.Group(prefix, options...)
 }
 
-// Group returns a group within g. Its routes have the prefix, the options and the middleware of g
-// first. The prefix begins and ends with a slash.
+// Group returns a group within g. Its routes have the prefix, options and middleware of g, and then its own. The
+// prefix begins and ends with a slash.
 func (g *Group) Group(prefix string, options ...RouteOption) *Group {
 	if strings.ContainsAny(prefix, " \t") || !strings.HasSuffix(prefix, "/") {
 		panic(fmt.Sprintf("server: group %q: the prefix must end in a slash and have no method", prefix))
@@ -47,11 +47,10 @@ func (g *Group) Group(prefix string, options ...RouteOption) *Group {
 	return inner
 }
 
-// Use puts standard middleware around the routes of g: within that of [Server.Use], and around the
-// requirements. The first is the outermost. It is not around 404, 405 and redirects, so CORS
-// belongs to [Server.Use]. As there, the context that it passes on must be derived from the
-// request's. Each route calls the functions once, and so has its own middleware. Use panics if g has a
-// route or a group already, or if a middleware is nil.
+// Use puts standard middleware around the routes of g and their requirements, inside the middleware of [Server.Use].
+// The first is the outermost. Responses 404 and 405 and redirects do not pass it, so CORS belongs to [Server.Use]. As
+// there, the context that it passes on must be derived from the request's. The functions are called once for each
+// route. Use panics if g already has a route or a group, or if a middleware is nil.
 func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 	if g.used {
 		panic(fmt.Sprintf("server: group %q: Use after a route or a group", g.prefix))
@@ -61,8 +60,8 @@ func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 	g.use = append(g.use, middleware...)
 }
 
-// HandleFunc is [Server.HandleFunc] below the prefix of g: "GET /notes" in "/api/" is the route
-// "GET /api/notes", and "GET /{$}" is "GET /api/{$}". Only the prefix may have a host.
+// HandleFunc is [Server.HandleFunc] below the prefix of g. In "/api/", the pattern "GET /notes" means "GET
+// /api/notes", and "GET /{$}" means "GET /api/{$}". Only the prefix may have a host.
 func (g *Group) HandleFunc(pattern string, h HandlerFunc, options ...RouteOption) {
 	g.add(pattern, h, options, func(w http.ResponseWriter, r *http.Request) {
 		gate := w.(*gate)
@@ -78,7 +77,7 @@ func (g *Group) Handle(pattern string, h http.Handler, options ...RouteOption) {
 	})
 }
 
-// add registers a route. given is the handler that the application has given, and h calls it with a gate.
+// add registers a route. given is the application's handler, and h calls it with a gate.
 func (g *Group) add(pattern string, given any, options []RouteOption, h http.HandlerFunc) {
 	s, o := g.srv, g.option.with(options)
 	pattern = g.join(pattern)
@@ -90,10 +89,12 @@ func (g *Group) add(pattern string, given any, options []RouteOption, h http.Han
 	if isSubtree(pattern) {
 		s.opaque.Store(true)
 	}
-	s.handle(pattern, given, func(w http.ResponseWriter, r *http.Request) {
+	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
 		gate := w.(*gate)
 		gate.routed = true
-		gate.x.seen.setRoute(&pattern)
+		if seen := gate.x.seen; seen != nil {
+			seen.route.Store(&pattern)
+		}
 		answer.ServeHTTP(w, r)
 	})
 	g.used = true
@@ -102,7 +103,7 @@ func (g *Group) add(pattern string, given any, options []RouteOption, h http.Han
 	s.routesMu.Unlock()
 }
 
-// around returns the middleware of g around h, which gets a gate.
+// around returns h, which needs a gate, within the middleware of g.
 func (g *Group) around(pattern string, h http.Handler) http.Handler {
 	if len(g.use) == 0 {
 		return h
@@ -116,7 +117,7 @@ func (g *Group) around(pattern string, h http.Handler) http.Handler {
 	return around
 }
 
-// join returns the pattern of a route, or the prefix of a group, within g.
+// join returns a pattern or a prefix with the prefix of g.
 func (g *Group) join(pattern string) string {
 	if g.prefix == "" {
 		return pattern

@@ -15,35 +15,32 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Observer is called for each request. If it is a [reqctx.Observer], too, it is also called for
-// each resolution of a property. A type that embeds an Observer is one only if it has these methods, too:
-// embed the observer's own type. Methods must be safe for concurrent use and must not block. A panic of
-// theirs is logged and has no other effect.
+// Observer is called for each request. If it also implements [reqctx.Observer], it is called for each resolution of a
+// property, too. A type that embeds an Observer must have these methods itself, so embed the concrete type. Methods
+// must be safe for concurrent use and must not block. A panic is logged and has no other effect.
 type Observer interface {
-	// RequestEnd is called once for a request, after the handler has returned and before the
-	// properties are closed. [reqctx.Context.Props] of reqctx.From(ctx) describes them, and
-	// [ratelimit.Decisions] the rate limits. The tasks of the request may still be running.
+	// RequestEnd is called once for a request, after the handler has returned and before the properties are closed.
+	// [reqctx.Context.Props] of reqctx.From(ctx) describes them, and [ratelimit.Decisions] the rate limits. Tasks of
+	// the request may still be running.
 	RequestEnd(ctx context.Context, info RequestInfo)
 }
 
 // RequestInfo describes a request that a handler has answered.
 type RequestInfo struct {
 	Server  *Server
-	Request *http.Request // the handler's if it has returned; valid until RequestEnd returns
-	Pattern string        // the route, as it was given to HandleFunc; "" if there is none
-	Status  int           // of the response; 0 if none was sent, or the connection was hijacked
-	Written int64         // bytes that were written of the response's body, also for HEAD
-	CutOff  bool          // the connection or the stream is ended before the end of the response
+	Request *http.Request // of the handler if it has returned; valid until RequestEnd returns
+	Pattern string        // the pattern of the route; "" if there is none
+	Status  int           // 0 if no response was sent or the connection was hijacked
+	Written int64         // bytes of the body that were written, also for HEAD
+	CutOff  bool          // the connection or stream ends before the end of the response
 	Began   time.Time
 	Took    time.Duration
-	// Err is the error that the handler returned or that a Commit function failed with,
-	// whatever response it became. A panic is a [*lazy.PanicError], except
-	// [http.ErrAbortHandler] and [lazy.ErrGoexit].
+	// Err is the error of the handler or of a Commit function, whatever response it became. A panic is a
+	// [*lazy.PanicError], except for [http.ErrAbortHandler] and [lazy.ErrGoexit].
 	Err error
 }
 
-// observation is what the observers get to know of a request. Without observers it is nil, and
-// its methods do nothing.
+// observation collects the data of a RequestInfo. Without observers it is nil, and its methods do nothing.
 type observation struct {
 	began   time.Time
 	status  atomic.Int32
@@ -51,18 +48,6 @@ type observation struct {
 	err     atomic.Pointer[error]
 	route   atomic.Pointer[string]       // the pattern of the route that was entered last
 	handled atomic.Pointer[http.Request] // the request of the handler that returned last
-}
-
-func (o *observation) setRoute(pattern *string) {
-	if o != nil {
-		o.route.Store(pattern)
-	}
-}
-
-func (o *observation) setHandled(r *http.Request) {
-	if o != nil {
-		o.handled.Store(r)
-	}
 }
 
 func (o *observation) setStatus(status int) {
@@ -80,12 +65,12 @@ func (o *observation) addWritten(n int64) {
 // fail keeps the first error.
 func (o *observation) fail(err error) {
 	if o != nil && err != nil {
-		first := err // so that only an error is allocated
+		first := err // allocates only if there is an error
 		o.err.CompareAndSwap(nil, &first)
 	}
 }
 
-// panicked is fail for the value of a panic, or nil.
+// panicked is fail for the value of a panic. It ignores nil.
 func (o *observation) panicked(v any) {
 	if o == nil || v == nil {
 		return
@@ -106,11 +91,11 @@ func (x *exchange) observeEnd(cut bool) {
 	if o == nil {
 		return
 	}
-	r := cmp.Or(o.handled.Load(), x.made) // not the request of a handler that may still run
+	r := cmp.Or(o.handled.Load(), x.made) // not the request of a handler that is still running
 	info := RequestInfo{Server: x.srv, Request: r, Pattern: r.Pattern, Status: int(o.status.Load()), Written: o.written.Load(),
 		CutOff: cut, Began: o.began, Took: time.Since(o.began)}
 	if r.Method == http.MethodConnect {
-		info.Pattern = "" // the mux sets the path as the pattern when it redirects
+		info.Pattern = "" // the mux uses the path as the pattern of a redirect
 	}
 	if route := o.route.Load(); info.Pattern == "" && route != nil {
 		info.Pattern = *route
@@ -121,11 +106,11 @@ func (x *exchange) observeEnd(cut bool) {
 	x.srv.observers.RequestEnd(&x.host.Context, info)
 }
 
-// observers calls all observers of a server. A panic in one of them stops there: it must not skip
-// the end of a request, nor become the outcome of a property.
+// observers calls all observers of a server. It stops their panics, which must not skip the end of a request or
+// become the outcome of a property.
 type observers struct {
 	all       []Observer
-	resolving []reqctx.Observer // those of all that observe resolutions
+	resolving []reqctx.Observer // the members of all that observe resolutions
 	log       *slog.Logger
 }
 
@@ -147,7 +132,7 @@ func (o *observers) resolutions() reqctx.Observer {
 	return o
 }
 
-// try calls an observer, and logs an error if it panics or ends the goroutine.
+// try calls an observer. It logs an error if the observer panics or ends the goroutine.
 func (o *observers) try(observer any, call func()) {
 	returned := false
 	defer func() {
@@ -180,4 +165,27 @@ func (o *observers) RequestEnd(ctx context.Context, info RequestInfo) {
 	for _, observer := range o.all {
 		o.try(observer, func() { observer.RequestEnd(ctx, info) })
 	}
+}
+
+// AccessLog returns an observer that logs one line for each request when its handler has returned: the method, the
+// route, the status, the bytes of the body, and the duration in milliseconds. It does not log the path, which may
+// contain personal data. A nil log means [slog.Default].
+//
+//	srv, err := server.New(server.Options{Observers: []server.Observer{server.AccessLog(logger)}})
+func AccessLog(log *slog.Logger) Observer { return &accessLog{log} }
+
+type accessLog struct{ log *slog.Logger }
+
+var knownMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY"}
+
+// RequestEnd implements [Observer].
+func (a *accessLog) RequestEnd(ctx context.Context, info RequestInfo) {
+	method := info.Request.Method
+	if !slices.Contains(knownMethods, method) {
+		method = "other" // a client may send any text
+	}
+	cmp.Or(a.log, slog.Default()).LogAttrs(ctx, slog.LevelInfo, "request",
+		slog.String("method", method), slog.String("route", info.Pattern), slog.Int("status", info.Status),
+		slog.Int64("bytes", info.Written), slog.Float64("ms", float64(info.Took.Microseconds())/1000))
 }

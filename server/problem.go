@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,34 +13,30 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// Problem is an error response by RFC 9457, and an error that a handler can
-// return to send it.
+// Problem is an error response as defined by RFC 9457, and the error with which a handler sends it.
 type Problem struct {
-	// Status is the HTTP status. What is no error's, such as zero, means 500.
+	// Status is the HTTP status. A status below 400 or above 599, such as zero, means 500.
 	Status int
-	// Type identifies the kind of problem by a URI. Empty means about:blank, which adds
-	// nothing to the status.
+	// Type identifies the kind of problem with a URI. Empty means about:blank, which adds nothing to the status.
 	Type string
-	// Title names the kind of problem. Empty means the status's text.
+	// Title names the kind of problem. Empty means the text of the status.
 	Title string
-	// Detail explains this occurrence to the client.
+	// Detail explains the occurrence to the client.
 	Detail string
-	// Instance identifies this occurrence by a URI. Empty means none.
+	// Instance identifies the occurrence with a URI.
 	Instance string
-	// Members are further members of the JSON object. They take precedence over the fields
-	// above.
+	// Members are more members of the JSON object. They take precedence over the fields above.
 	Members map[string]any
-	// Header has fields of the response, such as WWW-Authenticate. They replace fields of the same name;
-	// Vary and Set-Cookie are added to those of the response. Fields that describe the body, such as
-	// Content-Type, belong to the code that writes the body.
+	// Header contains fields of the response, such as WWW-Authenticate. They replace fields of the same name, except
+	// that Vary and Set-Cookie are added. Content-Type and other fields about the body are set by the code that
+	// writes it.
 	Header http.Header
-	// Err is the cause, for the log and for [errors.Is]; clients do not see it.
+	// Err is the cause, for the log and for [errors.Is]. Clients do not see it.
 	Err error
 }
 
-// Errorf returns a problem with this status. Below 500, the text is its Detail, which clients
-// see; from 500 on, it is only logged. The problem wraps what the text does: %w works as in
-// [fmt.Errorf].
+// Errorf returns a problem with this status. Below 500, the text is its Detail, which clients see. From 500 on, the
+// text is only logged. %w works as in [fmt.Errorf].
 func Errorf(status int, format string, args ...any) *Problem {
 	err := fmt.Errorf(format, args...)
 	p := &Problem{Status: status, Err: err}
@@ -49,7 +46,7 @@ func Errorf(status int, format string, args ...any) *Problem {
 	return p
 }
 
-// Error returns status, title, detail and cause. It is for logs, and not for clients.
+// Error returns the status, title, detail and cause. It is for logs and not for clients.
 func (p *Problem) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
@@ -64,26 +61,18 @@ func (p *Problem) Error() string {
 // Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// MarshalJSON gives the problem+json object.
+// MarshalJSON returns the object of problem+json.
 func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Append(nil, p.status(), p.members()) }
 
-// members returns the members of the JSON object except status.
+// members returns the members of the JSON object except the status.
 func (p *Problem) members() map[string]any {
-	var all map[string]any
-	texts := p.texts()
-	for _, t := range texts {
-		if _, given := p.Members[t.name]; *t.field == "" || given {
-			continue
+	all := make(map[string]any, 4+len(p.Members))
+	for _, t := range p.texts() {
+		if *t.field != "" {
+			all[t.name] = *t.field
 		}
-		if all == nil {
-			all = make(map[string]any, len(texts)+len(p.Members))
-			maps.Copy(all, p.Members)
-		}
-		all[t.name] = *t.field
 	}
-	if all == nil {
-		return p.Members
-	}
+	maps.Copy(all, p.Members)
 	return all
 }
 
@@ -111,13 +100,13 @@ func (p *Problem) title() string {
 	return http.StatusText(p.status())
 }
 
-// isNil reports whether err is nil, or a nil *Problem: a handler may return its variable of that type.
+// isNil reports whether err is nil or a nil *Problem, which a handler may return.
 func isNil(err error) bool {
 	p, ok := err.(*Problem)
 	return err == nil || ok && p == nil
 }
 
-// asProblem returns the response that err stands for.
+// asProblem returns the problem of err.
 func asProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -127,9 +116,8 @@ func asProblem(err error) *Problem {
 	return &Problem{Status: status, Members: members, Err: err}
 }
 
-// ProblemOf returns the problem that err stands for, with the status, the title and all other texts in
-// its fields. It is a copy, which the caller may change, except for the values of Members, and its
-// Header is not nil. ProblemOf returns nil for nil.
+// ProblemOf returns the problem of err, with the status, the title and the other texts in its fields. It is a copy
+// that the caller may change, except for the values of Members. Its Header is not nil. ProblemOf returns nil for nil.
 func ProblemOf(err error) *Problem {
 	if isNil(err) {
 		return nil
@@ -149,7 +137,7 @@ func ProblemOf(err error) *Problem {
 	return &p
 }
 
-// addHeader sets the fields of p in the header, beside the Vary and the cookies that middleware has set.
+// addHeader sets the header fields of p. It keeps the Vary and the cookies that middleware has set.
 func (p *Problem) addHeader(h http.Header) {
 	for name, lines := range p.Header {
 		switch name = http.CanonicalHeaderKey(name); name {
@@ -161,18 +149,18 @@ func (p *Problem) addHeader(h http.Header) {
 	}
 }
 
-// write sends p as the whole response, except for its header fields.
+// write sends the status and the body of p.
 func (p *Problem) write(w http.ResponseWriter) {
 	problem.Write(w, p.status(), p.members(), p.Err)
 }
 
-// clearRepresentation removes the fields that described a body which is not going to be sent. It keeps
-// no-store, as error responses may be cached, too.
+// clearRepresentation removes the fields that describe a body which is not going to be sent. It keeps no-store,
+// because error responses may be cached, too.
 func clearRepresentation(h http.Header) {
 	for name, lines := range h {
 		switch name {
 		case "Cache-Control":
-			if delete(h, name); slices.ContainsFunc(lines, forbidsStoring) {
+			if delete(h, name); strings.Contains(strings.ToLower(strings.Join(lines, ",")), "no-store") {
 				h[name] = []string{"no-store"}
 			}
 		case "Content-Length", "Content-Type", "Content-Encoding", "Content-Language", "Content-Location",
@@ -183,12 +171,15 @@ func clearRepresentation(h http.Header) {
 	}
 }
 
-// forbidsStoring reports whether a line of Cache-Control has the directive no-store.
-func forbidsStoring(line string) bool {
-	for directive := range strings.SplitSeq(line, ",") {
-		if strings.EqualFold(strings.TrimSpace(directive), "no-store") {
-			return true
-		}
+// WriteJSON answers with v as JSON of [encoding/json]. If v can't be encoded, WriteJSON writes nothing and returns an
+// error, which becomes a 500 if the [HandlerFunc] returns it.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
 	}
-	return false
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(append(body, '\n'))
+	return err
 }

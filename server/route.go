@@ -3,29 +3,26 @@ package server
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // Route describes a route of a [Server].
 type Route struct {
 	Pattern string // with the prefix of its group
-	// Requires are the requirements in the order in which they are waited for. Those of a [Requiring] around
-	// the handler are not among them.
+	// Requires are the requirements in the order of waiting. The items of [Requiring] are not included.
 	Requires []Requirement
 	Prefetch []Property
-	// Lacks are requirements of groups that the route does not have, although it may match paths below
-	// their prefix. A pattern for all paths, such as "/" or "/{rest...}", lacks only those of a group "/".
+	// Lacks are requirements of groups that the route does not have although it may match paths below their prefix. A
+	// pattern for all paths, such as "/" or "/{rest...}", only lacks requirements of a group "/".
 	Lacks []Requirement
 }
 
-// Routes returns the routes in the order of their registration. Those of other routers are not among
-// them. A test can check that no route lacks a requirement, except those that it names:
-//
-//	public := []string{"POST /api/login"}
-//	for r := range srv.Routes() {
-//		require.True(t, len(r.Lacks) == 0 || slices.Contains(public, r.Pattern), r.Pattern)
-//	}
+// Routes returns the routes in the order of their registration, without those of other routers. A test can check with it
+// that only the routes that the test names lack a requirement.
 func (s *Server) Routes() iter.Seq[Route] {
 	return func(yield func(Route) bool) {
 		s.routesMu.Lock()
@@ -45,8 +42,8 @@ func (s *Server) Routes() iter.Seq[Route] {
 	}
 }
 
-// lack adds the items that r does not require to what it lacks. Items of an application's type may not
-// be comparable, so their types and texts are compared.
+// lack adds the items that r does not require to r.Lacks. It compares types and texts, because items of the
+// application may not be comparable.
 func (r *Route) lack(items []Requirement) {
 	text := func(item Requirement) string { return fmt.Sprintf("%T %v", item, item) }
 	for _, item := range items {
@@ -57,8 +54,8 @@ func (r *Route) lack(items []Requirement) {
 	}
 }
 
-// isBelow reports whether a pattern may match paths that begin with the prefix of a group. A pattern for
-// all paths, such as that of a front page, counts only for the prefix "/".
+// isBelow reports whether pattern may match paths below the prefix of a group. A pattern for all paths, such as that
+// of a front page, is only below "/".
 func isBelow(prefix, pattern string) bool {
 	_, pattern = cutMethod(pattern)
 	groupHost, groupPath, _ := strings.Cut(prefix, "/")
@@ -80,4 +77,35 @@ func isBelow(prefix, pattern string) bool {
 		}
 	}
 	return true
+}
+
+// checkBudgets returns an error if Options.Params.Routes has patterns that no route has, because their budgets would have
+// no effect. A middleware or the handler of a subtree may be a router with such patterns. If the server has one,
+// checkBudgets only logs a warning.
+func (s *Server) checkBudgets() error {
+	s.routesMu.Lock()
+	defer s.routesMu.Unlock()
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(s.opts.Params.Routes)), func(pattern string) bool {
+		return slices.ContainsFunc(s.routes, func(r Route) bool { return r.Pattern == pattern })
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	err := option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", unknown)
+	if s.opaque.Load() {
+		s.log.Warn(err.Error() + ". A middleware or a handler may have them.")
+		return nil
+	}
+	return err
+}
+
+// isSubtree reports whether a pattern matches paths of any length.
+func isSubtree(pattern string) bool {
+	return strings.HasSuffix(pattern, "/") || strings.HasSuffix(pattern, "...}")
+}
+
+// cutMethod cuts a pattern before its host or path. The method includes the space after it.
+func cutMethod(pattern string) (method, rest string) {
+	rest = strings.TrimLeft(pattern[strings.IndexAny(pattern, " \t")+1:], " \t")
+	return strings.TrimSuffix(pattern, rest), rest
 }

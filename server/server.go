@@ -18,10 +18,9 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-// Server routes requests to handlers and gives each request its properties. Make
-// it with [New]. It is an [http.Handler] that works in any other server; or it
-// serves by itself with ListenAndServe or Serve. A Server is safe for
-// concurrent use, but properties, middleware and handlers belong before the first request.
+// Server routes requests to handlers and gives each request its properties. Make it with [New]. It is an
+// [http.Handler] for any server, and it also serves by itself: see ListenAndServe and Serve. A Server is safe for
+// concurrent use, but properties, middleware and handlers must be added before the first request.
 type Server struct {
 	opts     Options
 	reg      *reqctx.Registry
@@ -30,27 +29,27 @@ type Server struct {
 	log      *slog.Logger
 
 	handler   http.Handler // the middleware around the mux
-	innermost *nextHandler // within the last middleware, nil if there is none
-	root      *Group       // of all routes
+	innermost *nextHandler // inside the last middleware; nil if there is none
+	root      *Group       // contains all routes
 
-	routesMu sync.Mutex // guards routes and groups, which only grow
+	routesMu sync.Mutex // guards routes and groups, which are only appended to
 	routes   []Route
 	groups   []*Group
 
 	observers *observers
 	opaque    atomic.Bool // a middleware or the handler of a subtree may be a router
 
-	endings *lazy.Scope // the ends of requests that outlast their handlers
-	conns   connSet     // raw connections
+	endings *lazy.Scope // runs the clean-ups of requests after their handlers
+	conns   connSet
 
-	base     context.Context // of all requests that this server accepts itself
+	base     context.Context // the parent of requests on the server's own listeners
 	abort    context.CancelCauseFunc
 	httpOnce sync.Once
 	http     *graceful.Server
 }
 
-// New returns a server without handlers. It returns an error, mostly an [*OptionError], that
-// names the option that is out of range or contradicts another.
+// New returns a server without handlers. It returns an error, usually an [*OptionError], if an option is out of range
+// or contradicts another.
 func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -106,10 +105,9 @@ func (s *Server) provide() (err error) {
 	return nil
 }
 
-// Registry is where the application's own properties are provided. The names
-// session, params and ratelimit (and what begins with one of these and a dot)
-// are taken.
+// Registry returns the registry for the application's own properties. The names session, params and ratelimit are
+// reserved, and so are names that begin with one of them and a dot.
 func (s *Server) Registry() *reqctx.Registry { return s.reg }
 
-// Sessions manages the sessions outside of requests.
+// Sessions returns the manager of the sessions, for use outside of requests.
 func (s *Server) Sessions() *session.Manager { return s.sessions }

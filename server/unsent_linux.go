@@ -6,12 +6,11 @@ import (
 	"syscall"
 )
 
-// tcpNotSentLowat is TCP_NOTSENT_LOWAT of linux/tcp.h, which package syscall lacks.
+// tcpNotSentLowat is TCP_NOTSENT_LOWAT of linux/tcp.h, which is missing in package syscall.
 const tcpNotSentLowat = 25
 
-// boundUnsent has writes to c return once fewer than two pieces wait to be sent. By default the
-// kernel takes megabytes and then reports no progress until a third of them is gone, so that a
-// steady but slow reader would look like one that has stalled.
+// boundUnsent makes writes to c wait until fewer than two pieces are unsent. By default, the kernel buffers megabytes
+// and reports no progress until a third of them is sent, so a slow but steady reader would look stalled.
 func boundUnsent(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

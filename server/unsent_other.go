@@ -4,5 +4,5 @@ package server
 
 import "net"
 
-// boundUnsent does nothing: only Linux can bound what waits to be sent.
+// boundUnsent does nothing, because only Linux can limit unsent data.
 func boundUnsent(net.Conn) {}
