@@ -41,7 +41,7 @@ type field struct {
 
 var fileType = reflect.TypeFor[*File]()
 
-// A use is a type and the function that decodes it.
+// A use is a type, and whether Bind or a JSON decoder fills it.
 type use struct {
 	typ    reflect.Type
 	isBind bool

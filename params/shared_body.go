@@ -23,7 +23,7 @@ func Share(r *http.Request, w http.ResponseWriter) {
 func share(r *http.Request, w http.ResponseWriter) *sharedBody {
 	b, ok := r.Body.(*sharedBody)
 	if !ok {
-		b = &sharedBody{ReadCloser: r.Body, header: r.Header, writer: w}
+		b = &sharedBody{ReadCloser: r.Body, keep: contentOf(r.Header).kind == formKind, writer: w}
 		r.Body = b
 	}
 	return b
@@ -34,10 +34,9 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 
 // sharedBody is the body of a request and its copies. It is not safe for concurrent use.
 type sharedBody struct {
-	io.ReadCloser             // what the client sends
-	header        http.Header // until the first Read, which looks at the type
+	io.ReadCloser // what the client sends
 	writer        http.ResponseWriter
-	keep          bool // others read a form, which is kept
+	keep          bool // what others read is kept, because it is a form
 	kept          []byte
 	lost          bool // others have read bytes that were not kept
 	replays       bool // Read returns kept, and then err or the rest of the body
@@ -54,9 +53,6 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 		return 0, b.err
 	case b.replays:
 		return b.receive(p)
-	}
-	if b.header != nil {
-		b.keep, b.header = contentOf(b.header).kind == formKind, nil
 	}
 	n, err := b.receive(p)
 	if err == io.EOF {
