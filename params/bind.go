@@ -83,6 +83,8 @@ type binder struct {
 	elements int // made so far
 	exceeded bool
 	faults   Errors
+	// hasFailed reports whether package json could not decode the value around the current one.
+	hasFailed bool
 }
 
 func newBinder(p *Params, r *root) binder {
@@ -93,12 +95,12 @@ func newBinder(p *Params, r *root) binder {
 	return b
 }
 
-// values are the parameters of a source: the members of a JSON object, or pairs and files.
+// values are the parameters of a source: a JSON object, or pairs and files.
 type values struct {
-	from    Source
-	members map[string]jsontext.Value
-	pairs   []pair
-	files   []*File
+	from   Source
+	object *jsonValue
+	pairs  []pair
+	files  []*File
 }
 
 // A path leads to a parameter. It has its name, or its number in a list, and the path of the outer value.
@@ -131,7 +133,7 @@ func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) 
 		case from == SourceJSON && root.plan != nil && b.decodeObject(root.plan, v):
 			continue
 		case from == SourceJSON:
-			in.members, err = b.params.jsonMembers(jsonKind)
+			in.object, err = b.params.jsonObject(jsonKind)
 		default:
 			in.pairs = singlePairs(fields, r)
 		}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // body is the value of the property "params.body". It is immutable, except that JSON in it is parsed on first
@@ -19,9 +17,9 @@ type body struct {
 	form    formData
 	formErr error
 
-	parseJSON  sync.Once
-	members    map[string]jsontext.Value // of a JSON object
-	membersErr error
+	parseJSON sync.Once
+	json      *jsonValue // an object
+	jsonErr   error
 }
 
 // The first reader of a body decides whether it is held in memory or streamed.

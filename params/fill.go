@@ -2,7 +2,6 @@ package params
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,7 +19,7 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 		case b.exceeded:
 			return
 		case f.from == SourceJSON:
-			b.fillField(f, v, findMember(in.members, f.name), at)
+			b.fillField(f, v, findMember(in.object, f.name), at)
 		case f.plan.isStruct():
 			b.fillStructs(f, v, in.pairs, at, depth)
 		case f.plan.isFile():
@@ -32,8 +31,10 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 	if !b.options.DisallowUnknownFields {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.members)) {
-		b.checkName(fields, in.from, name, at)
+	if in.object != nil {
+		for _, name := range in.object.names {
+			b.checkName(fields, in.from, name, at)
+		}
 	}
 	for _, p := range in.pairs {
 		b.checkName(fields, in.from, p.name, at)
@@ -45,7 +46,7 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 
 // fillField sets a field to the value that was found for it.
 func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
-	to, isNull, isList, faults := fieldAt(v, f.index), got.raw.Kind() == 'n', f.plan.elem != nil, len(b.faults)
+	to, isNull, isList, faults := fieldAt(v, f.index), got.json != nil && got.json.raw.Kind() == 'n', f.plan.elem != nil, len(b.faults)
 	switch {
 	case got.count == 0 && f.def.IsValid():
 		to.Set(f.def)
@@ -56,8 +57,8 @@ func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 		b.fillFields(f.plan.fields, to, values{}, &path{outer, f.name}, 0)
 	case isNull && f.required:
 		b.note(f.from, outer, f.name, ErrMalformed, "must not be null", nil)
-	case got.raw != nil:
-		b.setJSON(f.plan, to, got.raw, &path{outer, f.name})
+	case got.json != nil:
+		b.setJSON(f.plan, to, got.json, &path{outer, f.name})
 	case !isList && got.count > 1:
 		b.note(f.from, outer, f.name, ErrMalformed, givenTimesDetail(got.count), nil)
 	case isList && got.files != nil:

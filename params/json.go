@@ -80,43 +80,31 @@ func bindBy[T any](ctx context.Context, fill func(*Params, *T) error, validate .
 	return *v, nil
 }
 
-// jsonMembers returns the members of the JSON object in the body. An empty body has no members.
-func (p *Params) jsonMembers(want kinds) (map[string]jsontext.Value, error) {
+// jsonObject returns the JSON object in the body. An empty body has no members.
+func (p *Params) jsonObject(want kinds) (*jsonValue, error) {
 	b, err := p.body(want)
 	if err != nil {
 		return nil, err
 	}
-	b.parseJSON.Do(func() { b.members, b.membersErr = membersOf(b.raw, p.options()) })
-	return b.members, b.membersErr
+	b.parseJSON.Do(func() { b.json, b.jsonErr = parseJSONObject(b.raw, p.options()) })
+	return b.json, b.jsonErr
 }
 
-func membersOf(data []byte, o *Options) (members map[string]jsontext.Value, err error) {
-	if isBlank(data) {
-		return nil, nil
+func parseJSONObject(text []byte, o *Options) (*jsonValue, error) {
+	if isBlank(text) {
+		return &jsonValue{}, nil
 	}
-	if err := checkJSON(data, o); err != nil {
+	if err := checkJSON(text, o); err != nil {
 		return nil, err
 	}
-	return decodeJSONMember[map[string]jsontext.Value](data, "")
-}
-
-// splitJSON returns the values in a valid JSON object or array, which are parts of raw. The names are those of an
-// object's members.
-func splitJSON(raw jsontext.Value) (names []string, values []jsontext.Value) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
-	open, err := dec.ReadToken()
-	for err == nil && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
-		if open.Kind() == '{' {
-			var name jsontext.Token
-			name, err = dec.ReadToken()
-			names = append(names, name.String())
-		}
-		value, valueErr := dec.ReadValue()
-		end := dec.InputOffset()
-		values = append(values, raw[end-int64(len(value)):end])
-		err = cmp.Or(err, valueErr)
+	v, err := parseJSON(text)
+	if err == nil && v.raw.Kind() != '{' {
+		err = &json.SemanticError{GoType: reflect.TypeFor[map[string]any](), JSONKind: v.raw.Kind()}
 	}
-	return names, values
+	if err != nil {
+		return nil, jsonClientError(err, "")
+	}
+	return v, nil
 }
 
 // decodeJSONMember decodes the value at a place in the body. null is malformed for every type.
@@ -132,15 +120,14 @@ func decodeJSONMember[T any](raw jsontext.Value, at jsontext.Pointer) (t T, err 
 }
 
 // decodeJSONStrings decodes a member that is an array of strings.
-func decodeJSONStrings(raw jsontext.Value, name string) ([]string, error) {
+func decodeJSONStrings(v *jsonValue, name string) (all []string, err error) {
 	at := jsontext.Pointer("").AppendToken(name)
-	values, err := decodeJSONMember[[]jsontext.Value](raw, at)
-	if err != nil {
-		return nil, err
+	if v.raw.Kind() != '[' {
+		return decodeJSONMember[[]string](v.raw, at)
 	}
-	all := make([]string, len(values))
-	for i, value := range values {
-		if all[i], err = decodeJSONMember[string](value, at.AppendToken(strconv.Itoa(i))); err != nil {
+	all = make([]string, len(v.items))
+	for i, item := range v.items {
+		if all[i], err = decodeJSONMember[string](item.raw, at.AppendToken(strconv.Itoa(i))); err != nil {
 			return nil, err
 		}
 	}

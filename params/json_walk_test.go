@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -287,6 +288,25 @@ func TestFieldsOfAnEmbeddedStruct(t *testing.T) {
 	require.Equal(t, user{base{7, Null[int](), []string{"a"}}, "ada"}, got)
 	_, err := Bind[user](newContext(t, postJSON(`{"tags":[]}`), Options{}))
 	require.Equal(t, "id", requireReason(t, err, ErrMissing, "is missing").Name)
+}
+
+// counted counts how often it is decoded.
+type counted struct{}
+
+var decodings int
+
+func (*counted) UnmarshalJSON([]byte) error { decodings++; return nil }
+
+type deep struct {
+	C []deep  `json:"c"`
+	N counted `json:"n"`
+	X int     `json:"x"`
+}
+
+func TestMistakeInADeepValueIsFoundAtOnce(t *testing.T) {
+	doc := strings.Repeat(`{"c":[`, 30) + `{"n":1,"x":"1"}` + strings.Repeat("]}", 30)
+	require.ErrorIs(t, failure(JSON[deep](newContext(t, postJSON(doc), Options{}))), ErrMalformed)
+	require.Equal(t, 3, decodings, "twice with the whole body, and once alone")
 }
 
 // FuzzDecode checks the decoder against package json, which decodes the whole at once: what

@@ -113,16 +113,25 @@ func targetOf(t reflect.Type) reflect.Type {
 
 // target returns the value behind pointers and Opts. It replaces nil pointers and fills absent Opts.
 func target(v reflect.Value) reflect.Value {
+	if inner := pointee(v); inner.IsValid() {
+		return target(inner)
+	}
+	return v
+}
+
+// pointee returns the value behind a pointer or in an Opt. It replaces a nil pointer and fills an absent Opt. It returns
+// the zero Value for other types.
+func pointee(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
-		return target(v.Elem())
+		return v.Elem()
 	case reflect.Struct:
 		if o, ok := v.Addr().Interface().(optional); ok {
-			return target(reflect.ValueOf(o.prepareSet()).Elem())
+			return reflect.ValueOf(o.prepareSet()).Elem()
 		}
 	}
-	return v
+	return reflect.Value{}
 }

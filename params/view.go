@@ -68,8 +68,8 @@ func (v View) Strings(name string) ([]string, error) {
 	if err != nil || f.count == 0 {
 		return nil, err
 	}
-	if f.raw != nil {
-		return decodeJSONStrings(f.raw, name)
+	if f.json != nil {
+		return decodeJSONStrings(f.json, name)
 	}
 	return f.texts(name), nil
 }
@@ -77,11 +77,11 @@ func (v View) Strings(name string) ([]string, error) {
 // found is the result of a search for a name in a source.
 type found struct {
 	from  Source
-	count int            // of the values
-	text  string         // the first value, unless it is JSON
-	raw   jsontext.Value // the value in JSON
-	pairs []pair         // contains the other values
-	files []*File        // the values if they are files
+	count int        // of the values
+	text  string     // the first value, unless it is JSON
+	json  *jsonValue // the value in JSON
+	pairs []pair     // contains the other values
+	files []*File    // the values if they are files
 }
 
 // texts returns all values with the name.
@@ -120,8 +120,8 @@ func getOr[T any](v View, name string, def T, parse func(string) (T, string)) (t
 // convert returns the single value in f.
 func convert[T any](f found, name string, parse func(string) (T, string)) (T, error) {
 	var zero T
-	if f.raw != nil {
-		return decodeJSONMember[T](f.raw, jsontext.Pointer("").AppendToken(name))
+	if f.json != nil {
+		return decodeJSONMember[T](f.json.raw, jsontext.Pointer("").AppendToken(name))
 	}
 	if f.count > 1 {
 		return zero, malformedError(f.from, name, givenTimesDetail(f.count))
@@ -191,16 +191,19 @@ func (v View) findContent(r *http.Request, name string) (found, error) {
 		}
 		return findPair(form.pairs, name, SourceForm), nil
 	}
-	members, err := v.params.jsonMembers(want)
-	return findMember(members, name), err
+	object, err := v.params.jsonObject(want)
+	return findMember(object, name), err
 }
 
-func findMember(members map[string]jsontext.Value, name string) found {
-	raw, ok := members[name]
-	if !ok {
+func findMember(object *jsonValue, name string) found {
+	if object == nil {
 		return found{}
 	}
-	return found{from: SourceJSON, count: 1, raw: raw}
+	v := object.member(name)
+	if v == nil {
+		return found{}
+	}
+	return found{from: SourceJSON, count: 1, json: v}
 }
 
 func findFiles(files []*File, name string) found {
