@@ -48,23 +48,39 @@ func evals(s *testhost.Redis, f func()) int {
 
 func loadBatch(t *testing.T, p *Pipe, b *Batch) { together(t, p, of(b, "{unused}", 0)) }
 
-func TestEqualCallsAreOneEntry(t *testing.T) {
+func TestBatchEntries(t *testing.T) {
 	s := testhost.StartRedis(t)
 	p := newPipe(t, s.Client(nil))
-	loadBatch(t, p, &counters)
-	var replies []Reply
-	require.Equal(t, 1, evals(s, func() {
-		replies = together(t, p,
-			of(&counters, "a", 1), of(&counters, "b", 1), of(&counters, "a", 1), of(&counters, "a", 5), of(&counters, "a", 1))
-	}))
-	reply := func(before, times int64, index int) Reply {
-		return Reply{Common: 3, Ints: []int64{before, times}, Index: index}
+	other, small, separate := counters, counters, counters
+	small.Max, separate.Join = 2, false
+	reply := func(common, before, times int64, index int) Reply {
+		return Reply{Common: common, Ints: []int64{before, times}, Index: index}
 	}
-	require.Equal(t, []Reply{
-		reply(0, 3, 0), reply(0, 1, 0), reply(0, 3, 1), reply(3, 1, 0), reply(0, 3, 2),
-	}, replies)
-	require.Equal(t, 8, value(t, s.Client(nil), "a"))
-	require.Equal(t, 1, cap(replies[1].Ints[1:]), "a caller that appends to its integers doesn't write to others'")
+	for _, tt := range []struct {
+		name  string
+		calls []Call
+		evals int
+		want  []Reply
+	}{
+		{"equal calls are one entry", []Call{
+			of(&counters, "a", 1), of(&counters, "b", 1), of(&counters, "a", 1), of(&counters, "a", 5), of(&counters, "a", 1),
+		}, 1, []Reply{reply(3, 0, 3, 0), reply(3, 0, 1, 0), reply(3, 0, 3, 1), reply(3, 3, 1, 0), reply(3, 0, 3, 2)}},
+		{"without Join they are several", []Call{of(&separate, "c", 1), of(&separate, "c", 1), of(&separate, "c", 1)}, 1,
+			[]Reply{reply(3, 0, 1, 0), reply(3, 1, 1, 0), reply(3, 2, 1, 0)}},
+		{"Max is the number of entries", []Call{
+			of(&small, "d", 2), of(&small, "d", 2), of(&small, "e", 2), of(&small, "f", 2), of(&small, "d", 2),
+		}, 2, []Reply{reply(2, 0, 3, 0), reply(2, 0, 3, 1), reply(2, 0, 1, 0), reply(1, 0, 1, 0), reply(2, 0, 3, 2)}},
+		{"Batches are separate", []Call{of(&counters, "g", 1), of(&other, "g", 1), of(&counters, "h", 1)}, 2,
+			[]Reply{reply(2, 0, 1, 0), reply(1, 1, 1, 0), reply(2, 0, 1, 0)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			loadBatch(t, p, &counters)
+			var got []Reply
+			require.Equal(t, tt.evals, evals(s, func() { got = together(t, p, tt.calls...) }))
+			require.Equal(t, tt.want, got)
+			require.Equal(t, 1, cap(got[0].Ints[1:]), "a caller that appends to its integers does not write to others'")
+		})
+	}
 }
 
 // TestAskingCallsAreSeparate has calls of a key whose slot is on its way to this node: those that the
@@ -75,53 +91,6 @@ func TestAskingCallsAreSeparate(t *testing.T) {
 	require.Len(t, cmds, 2)
 	require.Equal(t, []*call{asking}, cmds[1].calls)
 	require.Equal(t, 1, asking.countEqual())
-}
-
-func TestEntriesAreAtMostMax(t *testing.T) {
-	s := testhost.StartRedis(t)
-	p := newPipe(t, s.Client(nil))
-	b := counters
-	b.Max = 10
-	loadBatch(t, p, &b)
-	var calls []Call
-	for i := range 25 {
-		for range 4 {
-			calls = append(calls, of(&b, fmt.Sprint("k", i), 2))
-		}
-	}
-	require.Equal(t, 3, evals(s, func() {
-		for i, r := range together(t, p, calls...) {
-			require.Equal(t, []int64{0, 4}, r.Ints)
-			require.Equal(t, i%4, r.Index)
-			require.Contains(t, []int64{10, 5}, r.Common)
-		}
-	}))
-	require.Equal(t, 8, value(t, s.Client(nil), "k24"))
-}
-
-func TestCallsWithoutJoinAreSeparateEntries(t *testing.T) {
-	s := testhost.StartRedis(t)
-	p := newPipe(t, s.Client(nil))
-	b := counters
-	b.Join = false
-	loadBatch(t, p, &b)
-	require.Equal(t, 1, evals(s, func() {
-		for i, r := range together(t, p, of(&b, "a", 1), of(&b, "a", 1), of(&b, "a", 1)) {
-			require.Equal(t, Reply{Common: 3, Ints: []int64{int64(i), 1}}, r)
-		}
-	}))
-}
-
-func TestBatchesAreSeparate(t *testing.T) {
-	s := testhost.StartRedis(t)
-	p := newPipe(t, s.Client(nil))
-	other := counters
-	loadBatch(t, p, &counters)
-	require.Equal(t, 3, evals(s, func() {
-		replies := together(t, p, of(&counters, "a", 1), of(&other, "a", 1), add("a", 1), of(&counters, "b", 1))
-		require.EqualValues(t, 2, replies[0].Common)
-		require.EqualValues(t, 1, replies[1].Common)
-	}))
 }
 
 // TestOneKeyOfMany has callers that come when they like.

@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// Call is one EVALSHA, or one entry of a [Batch]. Its arguments must not change, even after the
-// call has returned.
+// Call is one EVALSHA, or one entry of a [Batch]. The caller must not change its arguments, even after the call has
+// returned.
 type Call struct {
 	Script *Script
-	Keys   []string // at least one; on a Cluster all in one slot
+	Keys   []string // at least one; on a Cluster, all in one slot
 	Args   []any    // strings and numbers
 
-	Batch *Batch // instead of the above
+	Batch *Batch // instead of Script, Keys and Args
 	Key   string
 	N     int64
 }
 
-// Reply is the reply to a call. Calls of a [Batch] share it; it must not be changed.
+// Reply is the reply to a call. It must not be changed, because equal calls of a [Batch] share it.
 type Reply struct {
-	Values []any   // of a script made by NewScript
-	Ints   []int64 // of one made by NewIntScript; of a Batch, those of the call's key
+	Values []any   // from a script made with NewScript
+	Ints   []int64 // from a script made with NewIntScript; for a Batch, only the integers for the call's key
 
-	// Of a Batch: the integer for all calls, and the call's number among the equal calls.
-	Common int64
-	Index  int
+	Common int64 // for a Batch, the integer for all calls
+	Index  int   // for a Batch, the call's number among equal calls
 }
 
 // call is a call in the queue or in flight. Its caller waits for it.
@@ -36,26 +35,26 @@ type call struct {
 	Call
 	ctx      context.Context
 	deadline time.Time
-	first    *queue // of the node that the call was for, before any redirection
+	first    *queue // the call's queue before any redirection
 
 	state atomic.Int32
 	done  chan struct{} // has an element once a round trip has finished the call
-	timer *time.Timer   // of the deadline
+	timer *time.Timer   // fires at the deadline
 	reply Reply
 	err   error
 
-	// For the goroutine of its round trip.
+	// Only the goroutine of the round trip uses these fields.
 	next      *call // the next equal call of its Batch
-	last      *call // of the first one: the last one
-	source    bool  // sent by EVAL: Redis does not know the script
+	last      *call // in the first of equal calls: the last one
+	source    bool  // sent with EVAL, because Redis does not know the script
 	asking    bool  // sent after ASKING
 	redirects int
 }
 
 // The states of a call.
 const (
-	queued int32 = iota // maybe in a round trip, but nothing was written for it
-	sent                // go-redis writes it, or has written it
+	queued int32 = iota // perhaps in a round trip, but not written yet
+	sent                // go-redis writes it or has written it
 	finished
 )
 
@@ -65,7 +64,7 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// newCall returns a call whose deadline is the earlier of ctx's and this one.
+// newCall returns a call whose deadline is the earlier one of deadline and that of ctx.
 func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	c := calls.Get().(*call)
 	c.Call, c.ctx, c.deadline = what, ctx, deadline
@@ -75,7 +74,7 @@ func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	return c
 }
 
-// firstKey returns the key that determines the call's node.
+// firstKey returns a key of the call, which determines its node.
 func (c *call) firstKey() string {
 	if c.Batch != nil {
 		return c.Key
@@ -96,8 +95,8 @@ func (c *call) markSent() bool {
 	return c.state.CompareAndSwap(queued, sent) || c.state.Load() == sent
 }
 
-// finish sets the reply or the error of a call, unless it is finished. The caller may reuse the
-// call from then on.
+// finish finishes a call with a reply or an error, unless it is finished already. From then on, the caller may reuse
+// the call.
 func (c *call) finish(r Reply, err error) {
 	if c.state.Swap(finished) != finished {
 		c.reply, c.err = r, err
@@ -105,7 +104,7 @@ func (c *call) finish(r Reply, err error) {
 	}
 }
 
-// fail finishes a call of q that has no reply for a reason, unless it is finished.
+// fail finishes a call that has no reply from q's node for a reason, unless it is finished already.
 func (c *call) fail(q *queue, reason error) {
 	if was := c.state.Swap(finished); was != finished {
 		c.err = q.callError(was, reason)
@@ -113,12 +112,12 @@ func (c *call) fail(q *queue, reason error) {
 	}
 }
 
-// abandon finishes a call without a reply, unless it is finished. A nil error means the one of a
-// deadline. Only the call's caller calls it.
+// abandon finishes a call without a reply, unless it is finished already. If err is nil, the call's error is that of a
+// missed deadline. Only the call's caller calls it.
 func (c *call) abandon(err error) {
 	switch was := c.state.Swap(finished); {
 	case was == finished:
-		<-c.done // which may be about to come
+		<-c.done // perhaps not there yet
 	case err != nil:
 		c.err = err
 	default:
@@ -126,7 +125,7 @@ func (c *call) abandon(err error) {
 	}
 }
 
-// wait returns when the call is finished, at its deadline or the end of its context at the latest.
+// wait returns when the call is finished, at the latest at its deadline or at the end of its context.
 func (c *call) wait() {
 	select {
 	case <-c.done:
@@ -144,8 +143,8 @@ func (c *call) wait() {
 	}
 }
 
-// result returns the reply and the error of a finished call. It recycles the call, unless a round
-// trip may still refer to it.
+// result returns the reply and the error of a finished call. It recycles the call, unless a round trip may still refer
+// to it.
 func (c *call) result() (Reply, error) {
 	r, err := c.reply, c.err
 	switch {
@@ -158,13 +157,13 @@ func (c *call) result() (Reply, error) {
 	return r, err
 }
 
-// contextEnded reports whether the call's context has ended. If its deadline is the call's, the
-// connection's may have passed a moment before it.
+// contextEnded reports whether the call's context has ended. If the call has the deadline of its context, the
+// connection can notice it a moment before the context does, and so contextEnded waits for the context.
 func (c *call) contextEnded() bool {
 	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
 		select {
 		case <-c.ctx.Done():
-		case <-time.After(100 * time.Millisecond): // a context may have a deadline and no timer
+		case <-time.After(100 * time.Millisecond): // a custom context may have a deadline but no timer
 		}
 	}
 	return c.ctx.Err() != nil

@@ -15,35 +15,33 @@ import (
 )
 
 const (
-	// retryPause is how long a call waits while the slot of its keys is moved.
+	// retryPause is the time between tries while the slot of a call's keys is moved.
 	retryPause = 10 * time.Millisecond
-	// maxRedirects ends a call that nodes which contradict each other redirect to one another.
+	// maxRedirects limits the redirections of a call, in case two nodes redirect it to each other.
 	maxRedirects = 8
-	// The first load of the slots is repeated up to maxLoads times, loadPause apart, until one of them
-	// ends.
+	// Up to maxLoads loads of the slots begin, loadPause apart, until one of them ends.
 	maxLoads  = 20
 	loadPause = 10 * time.Millisecond
 )
 
-// cluster finds the queue of a call's node. The client knows the slots of the nodes.
+// cluster finds the queue of a call's node. Its client knows which node has which slots.
 type cluster struct {
 	pipe   *Pipe
 	client *redis.ClusterClient
-	slots  *lazy.Value[struct{}] // done once the client has loaded the slots, which may dial
+	slots  *lazy.Value[struct{}] // has a value once the client has loaded the slots
 
 	mu     sync.RWMutex
 	queues map[string]*queue // by the node's address
 }
 
 func newCluster(p *Pipe, client *redis.ClusterClient) *cluster {
-	// A node that is down fails at once when it is asked for the slots, too.
+	// So a node that is down also fails at once when it is asked for the slots.
 	client.OnNewNode(func(node *redis.Client) { dialsOf(node) })
 	return &cluster{pipe: p, client: client, slots: lazy.New(loader(client)), queues: make(map[string]*queue)}
 }
 
-// loader returns a function that has the client load the slots. The client asks one node after the
-// other, in random order, and a node that hangs holds it up for seconds. So it is asked to again and
-// again, until one of the loads ends.
+// loader returns a function that makes the client load the slots. The client asks one node after the other, in random
+// order, and a node that hangs delays it for seconds. So other loads begin until one of them ends.
 func loader(client *redis.ClusterClient) func(context.Context) (struct{}, error) {
 	return func(ctx context.Context) (none struct{}, _ error) {
 		ended := make(chan error, maxLoads)
@@ -71,7 +69,7 @@ func loadSlots(ctx context.Context, client *redis.ClusterClient) (err error) {
 	return err
 }
 
-// queue returns the queue of the node with a call's keys, before the call's deadline.
+// queue returns the queue of the node that has the call's keys. It waits at most until the call's deadline.
 func (r *cluster) queue(c *call) (*queue, error) {
 	if _, _, loaded := r.slots.Peek(); !loaded {
 		ctx, cancel := context.WithDeadline(c.ctx, c.deadline)
@@ -90,8 +88,8 @@ func (r *cluster) queue(c *call) (*queue, error) {
 	return r.queueOf(node), nil
 }
 
-// queueOf returns the queue of a node. It replaces a queue whose client the Cluster's client has
-// closed meanwhile.
+// queueOf returns the queue of a node. It replaces a queue for an earlier client of this node, which the Cluster's
+// client has closed.
 func (r *cluster) queueOf(node *redis.Client) *queue {
 	addr := node.Options().Addr
 	r.mu.RLock()
@@ -109,8 +107,8 @@ func (r *cluster) queueOf(node *redis.Client) *queue {
 	return q
 }
 
-// queueAt returns the queue of the node at an address, which may be unknown to the Cluster's
-// client. The node gets the options of another one.
+// queueAt returns the queue of the node at an address. The Cluster's client may not know this node: then a new client
+// gets the options of the other one.
 func (r *cluster) queueAt(addr string, other *redis.Client) *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +123,8 @@ func (r *cluster) queueAt(addr string, other *redis.Client) *queue {
 	return r.queues[addr]
 }
 
-// isRedirected reports whether a node refused a command because another node has its keys or will
-// have them, and queues the command's calls there.
+// isRedirected reports whether a node refused a command because another node has its keys or gets them. It queues the
+// command's calls there.
 func (q *queue) isRedirected(cmd *command) bool {
 	r, err := q.pipe.cluster, cmd.Err()
 	if r == nil {
@@ -151,20 +149,20 @@ func (q *queue) isRedirected(cmd *command) bool {
 	for _, c := range cmd.takeBack() {
 		c.asking = kind == "ASK"
 		switch c.redirects++; {
-		case kind == "TRYAGAIN": // while the slot is moved, maybe after an ASK
+		case kind == "TRYAGAIN": // while the slot is moved, perhaps after an ASK
 			c.redirects = 0
 			time.AfterFunc(retryPause, func() { r.retry(c) })
 		case c.redirects > maxRedirects:
 			c.fail(q, reply)
 		default:
-			r.queueAt(addr, q.node).requeue(c)
+			r.queueAt(addr, q.node).start(c)
 		}
 	}
 	return true
 }
 
-// redirectAddr returns the address in a redirection by a node, after the slot, or "" if there is
-// none. A node may leave out the host if it is its own. IPv6 addresses have no brackets.
+// redirectAddr returns the address after the slot in a node's redirection, or "". A node may leave out its own host.
+// IPv6 addresses have no brackets.
 func redirectAddr(redirection string, node *redis.Client) string {
 	_, addr, _ := strings.Cut(redirection, " ")
 	colon := strings.LastIndexByte(addr, ':')
@@ -183,13 +181,6 @@ func (r *cluster) retry(c *call) {
 	if q, err := r.queue(c); err != nil {
 		c.finish(Reply{}, err)
 	} else {
-		q.requeue(c)
-	}
-}
-
-// requeue queues a call that a node refused.
-func (q *queue) requeue(c *call) {
-	if calls := q.add(c); calls != nil {
-		go q.run(calls)
+		q.start(c)
 	}
 }

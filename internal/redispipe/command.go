@@ -10,13 +10,13 @@ import (
 type command struct {
 	redis.Cmder
 	calls []*call // the first call of each entry of a Batch, or one call
-	args  []any   // set once go-redis asks for them
+	args  []any   // nil until go-redis asks for them
 }
 
-// NoRetry keeps go-redis from sending a command again that got no reply: the script may have run.
+// NoRetry keeps go-redis from sending a command again after a lost reply: the script may have run.
 func (*command) NoRetry() bool { return true }
 
-// entry is what equal calls of a Batch have in common.
+// entry identifies equal calls of a Batch.
 type entry struct {
 	batch  *Batch
 	key    string
@@ -24,8 +24,8 @@ type entry struct {
 	asking bool
 }
 
-// commands returns the commands of calls. If oneSlot is set, as it must be on a Cluster, a command
-// has keys of one call only.
+// commands returns the commands of calls. If oneSlot is set, as it must be on a Cluster, each command has only one
+// entry.
 func commands(calls []*call, oneSlot bool) []*command {
 	cmds := make([]*command, 0, 4)
 	open := make(map[*Batch]*command, 4)
@@ -56,7 +56,7 @@ func commands(calls []*call, oneSlot bool) []*command {
 	return cmds
 }
 
-// prepare sets the command that reads the reply. [command.Args] has its arguments.
+// prepare sets the go-redis command that reads the reply. [command.Args] replaces its arguments.
 func (cmd *command) prepare() {
 	c := cmd.calls[0]
 	name := "evalsha"
@@ -70,9 +70,9 @@ func (cmd *command) prepare() {
 	}
 }
 
-// Args returns the arguments. go-redis asks for them when it writes the command, and the calls count
-// as sent from then on. A call that was abandoned before, while its round trip waited for a
-// connection, is left out, because its caller was told that it was not sent.
+// Args returns the arguments. go-redis asks for them when it writes the command, and from then on the calls count as
+// sent. Args leaves out the calls that were abandoned while the round trip waited for a connection, because their
+// callers were told that they were not sent.
 func (cmd *command) Args() []any {
 	if cmd.args != nil {
 		return cmd.args
@@ -84,15 +84,15 @@ func (cmd *command) Args() []any {
 		}
 	}
 	if cmd.calls = kept; len(kept) == 0 {
-		cmd.args = []any{"time"} // something has to be written, and all users may ask for the time
+		cmd.args = []any{"time"} // go-redis must write a command, and every user may run this one
 	} else {
 		cmd.args = cmd.arguments()
 	}
 	return cmd.args
 }
 
-// markEqualSent marks the equal calls that begin with c as sent. It unlinks those that are finished,
-// and returns the first of the others, or nil.
+// markEqualSent marks c and the calls equal to it as sent. It unlinks finished calls and returns the first of the
+// others, or nil.
 func (c *call) markEqualSent() (first *call) {
 	var last *call
 	for ; c != nil; c = c.next {
@@ -140,7 +140,7 @@ func (cmd *command) arguments() []any {
 	return all
 }
 
-// countEqual returns the number of equal calls that begin with c.
+// countEqual returns the number of calls in the list that begins with c.
 func (c *call) countEqual() (n int) {
 	for ; c != nil; c = c.next {
 		n++
@@ -148,7 +148,7 @@ func (c *call) countEqual() (n int) {
 	return n
 }
 
-// split returns the calls of a command, each on its own.
+// split returns the calls of a command as separate calls.
 func (cmd *command) split() (calls []*call) {
 	for _, c := range cmd.calls {
 		for c != nil {
@@ -161,8 +161,8 @@ func (cmd *command) split() (calls []*call) {
 	return calls
 }
 
-// takeBack returns the calls of a command that the node refused, each on its own, to be sent again.
-// Calls that were abandoned meanwhile are not among them.
+// takeBack returns the calls of a refused command as separate calls, to be sent again. It leaves out calls that were
+// abandoned meanwhile.
 func (cmd *command) takeBack() (calls []*call) {
 	for _, c := range cmd.split() {
 		if c.state.CompareAndSwap(sent, queued) {
@@ -172,7 +172,7 @@ func (cmd *command) takeBack() (calls []*call) {
 	return calls
 }
 
-// deliver finishes the command's calls, each with its part of the reply of q's node.
+// deliver finishes each of the command's calls with its part of the reply from q's node.
 func (cmd *command) deliver(q *queue) {
 	reply, err := cmd.reply()
 	b := cmd.calls[0].Batch
@@ -195,7 +195,7 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	for i, c := range cmd.calls {
 		reply := Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
 		for c != nil {
-			next := c.next // a finished call is its caller's
+			next := c.next // the caller may reuse a finished call
 			c.finish(reply, nil)
 			reply.Index++
 			c = next
@@ -203,24 +203,15 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	}
 }
 
-// hasReply reports whether a reply was read.
-func (cmd *command) hasReply() bool {
-	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
-		return c.Val() != nil
-	}
-	return cmd.Cmder.(*redis.Cmd).Val() != nil
-}
-
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {
 	case *redis.IntSliceCmd:
-		r.Ints, err = c.Result()
+		r.Ints = c.Val()
 	case *redis.Cmd:
-		var ok bool
-		if r.Values, ok = c.Val().([]any); !ok && c.Err() == nil {
-			return r, ErrUnreadable
-		}
-		err = c.Err()
+		r.Values, _ = c.Val().([]any)
+	}
+	if err = cmd.Err(); err == nil && r.Ints == nil && r.Values == nil {
+		err = ErrUnreadable
 	}
 	return r, err
 }

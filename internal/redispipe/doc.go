@@ -1,27 +1,23 @@
-// Package redispipe runs Lua scripts on Redis for the stores of this library.
+// Package redispipe runs Lua scripts on Redis for the stores of this library. A [Pipe] works with a *redis.Client,
+// including those of Sentinel, and with a *redis.ClusterClient, where all keys of a call must be in one slot.
 //
-// Each node has one queue for all calls. With nothing in flight, a call yields the processor a few
-// times, so that calls of the same moment join it, and is then sent on its caller's goroutine. While
-// a round trip is in flight, calls wait. Once half of the usual number of concurrent calls wait,
-// another round trip begins beside it, and otherwise the last one in flight takes them: the pipeline
-// grows with the load, and no call waits for a timer. If round trips are long, or one is late, calls
-// don't wait. At most four round trips are in flight.
+// Each node has one queue for all calls. A call with nothing in flight yields the processor a few times, so that
+// calls of the same moment can join it, and is then sent on its caller's goroutine. While a round trip is in flight,
+// other calls wait until half of the usual number of concurrent calls wait: then another round trip begins beside it.
+// Otherwise, the last round trip in flight takes them. If round trips are long, or one is late, calls do not wait.
+// No timer delays a call, and at most four round trips are in flight.
 //
-// A call is one EVALSHA. Calls of one [Batch] share an EVALSHA that loops over their keys,
-// and equal calls of one key are one entry of it.
+// A call is one EVALSHA. Calls of one [Batch] share an EVALSHA, whose script loops over their keys. Equal calls for
+// one key can be one entry of it.
 //
-// A [Pipe] differs from go-redis' AutoPipeline in what counters and sessions need:
+// go-redis' AutoPipeline does not give the guarantees that counters and sessions need:
 //
-//   - A call's deadline is counted from the moment it is made. It includes dialling, waiting for a
-//     connection, loading a Cluster's slots and queueing.
-//   - Nothing is sent twice: a lost reply is an error, not a second charge. A call that was never
-//     sent, because there was no connection, has an error of its own.
-//   - On a Cluster each node has its own queue, so a node that hangs fails only the calls of its
-//     own keys.
+//   - A call's deadline starts when the call is made. It includes dialling, waiting for a connection, loading a
+//     Cluster's slots and queueing.
+//   - Nothing is sent twice. A lost reply is an error, not a second charge. A call that was not sent, for example
+//     because there was no connection, has a different error.
+//   - On a Cluster, each node has its own queue. A node that hangs fails only the calls for its own keys.
 //
-// A client's hooks see the calls only if its ContextTimeoutEnabled is set. Otherwise the calls are
-// sent by a copy of the client that heeds deadlines, and such a copy has no hooks.
-//
-// A Pipe works with a *redis.Client, Sentinel's included, and with a *redis.ClusterClient, where
-// the keys of a call must be in one slot.
+// A client's hooks see the calls only if the client's ContextTimeoutEnabled is set. Otherwise, the calls are sent with
+// a copy of the client that heeds deadlines. The copy has no hooks.
 package redispipe

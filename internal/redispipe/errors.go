@@ -14,46 +14,45 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent, perhaps because the handshake of its connection
-	// failed: its script did not run.
+	// ErrNotSent means that a call was not sent, for example because its connection's handshake failed. Its script did
+	// not run.
 	ErrNotSent = errors.New("redis: not sent")
-	// ErrNoReply means that a call got no reply in time, that its connection broke or that its reply
-	// is unreadable: its script may have run.
+	// ErrNoReply means that a call got no reply in time, that its connection broke or that its reply is unreadable.
+	// Its script may have run.
 	ErrNoReply = errors.New("redis: no reply")
-	// ErrUnreadable means that a reply is not what the script returns. It wraps [ErrNoReply].
+	// ErrUnreadable means that the script cannot have returned the reply. It wraps [ErrNoReply].
 	ErrUnreadable = option.WithText("redis: unreadable reply", ErrNoReply)
 
-	// errGarbled is why a call was not sent if the reply to something before it is unreadable.
+	// errGarbled is the reason for ErrNotSent if the reply to an earlier command is unreadable.
 	errGarbled = errors.New("unreadable reply")
 )
 
-// callError returns the error of a call that was in a state, queued or sent, when its round trip
-// failed for a reason: an error reply, or why there is no reply.
+// callError returns the error of a call whose round trip failed while the call was queued or sent. The reason is an
+// error reply, or explains why there is no reply.
 func (q *queue) callError(was int32, reason error) error {
 	var dial *dialError
 	var reply redis.Error
-	garbled := reason == ErrUnreadable || unreadable(reason)
+	var timeout net.Error
+	isReply := errors.As(reason, &reply)
+	garbled := !isReply && unreadable(reason)
 	switch {
 	case errors.As(reason, &dial):
 		reason = because(ErrNotSent, dial.cause())
-	case errors.As(reason, &reply) && was == queued: // to the handshake
-		reason = because(ErrNotSent, reply)
-	case errors.As(reason, &reply):
-	case timedOut(reason):
+	case errors.As(reason, &timeout) && timeout.Timeout():
 		return q.lateError(was)
 	case was == queued && garbled:
 		reason = because(ErrNotSent, errGarbled)
-	case was == queued:
+	case was == queued: // an error reply is to the handshake
 		reason = because(ErrNotSent, reason)
 	case garbled:
 		reason = ErrUnreadable
-	default:
+	case !isReply:
 		reason = because(ErrNoReply, reason)
 	}
 	return &nodeError{q.addr, reason}
 }
 
-// lateError returns the error of a call that was in a state, queued or sent, at its deadline.
+// lateError returns the error of a call that was queued or sent at its deadline.
 func (q *queue) lateError(was int32) error {
 	if was == queued {
 		return &nodeError{q.addr, because(ErrNotSent, q.dials.failure())}
@@ -69,25 +68,18 @@ func because(err, reason error) error {
 	return fmt.Errorf("%w: %w", err, reason)
 }
 
-func timedOut(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
 // slotsError returns the error of a call that has no node because the slots could not be loaded.
 func (r *cluster) slotsError(err error) error {
 	switch {
 	case unreadable(err):
-		err = fmt.Errorf("%w: %w", ErrNotSent, errGarbled)
+		err = errGarbled
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%w: no node has sent the Cluster's slots", ErrNotSent)
-	default:
-		err = fmt.Errorf("%w: %w", ErrNotSent, err)
+		err = errors.New("no node has sent the Cluster's slots")
 	}
-	return &nodeError{strings.Join(r.client.Options().Addrs, ","), err}
+	return &nodeError{strings.Join(r.client.Options().Addrs, ","), because(ErrNotSent, err)}
 }
 
-// nodeError is the error of a call to the node at an address.
+// nodeError is the error of a call for the node at an address.
 type nodeError struct {
 	addr string
 	err  error
@@ -99,13 +91,13 @@ func (e *nodeError) Error() string {
 
 func (e *nodeError) Unwrap() error { return e.err }
 
-// unreadable reports whether go-redis could not read a reply. Its errors quote it.
+// unreadable reports whether go-redis could not read a reply. Such errors quote the reply.
 func unreadable(err error) bool {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
 		return true
 	}
-	for _, words := range []string{"can't parse", "invalid reply", "out of range"} {
+	for _, words := range []string{"can't parse", "invalid reply", "out of range", "unreadable reply"} {
 		if strings.Contains(err.Error(), words) {
 			return true
 		}
@@ -113,8 +105,8 @@ func unreadable(err error) bool {
 	return false
 }
 
-// guard calls f and returns an error if f panics, as a client's hook may: the panic must not end
-// the round trip of other calls.
+// guard calls f and returns an error if f panics. A client's hook may panic, and this must not end the round trip of
+// other calls.
 func guard(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -128,11 +120,11 @@ func guard(f func()) (err error) {
 // Failures describes the errors that a store returns for failed calls.
 type Failures struct {
 	Store   error  // wraps the error of every failed call
-	KeyType error  // is returned for a reply that begins with WRONGTYPE or FOREIGN
-	Prefix  string // of the store's keys, which no error quotes
+	KeyType error  // replaces a reply that begins with WRONGTYPE or FOREIGN
+	Prefix  string // begins the store's keys, which no error quotes
 }
 
-// Wrap returns a store's error for that of a call. The cause of ctx's end is returned as it is.
+// Wrap returns the store's error for a call's error. It returns the cause of ctx's end unchanged.
 func (f Failures) Wrap(ctx context.Context, err error) error {
 	var reply redis.Error
 	switch {
@@ -153,19 +145,19 @@ func (f Failures) Wrap(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", f.Store, err)
 }
 
-// redact returns an error reply without keys, which begin with prefix, and arguments.
+// redact returns an error reply without arguments and without keys, which begin with prefix.
 func redact(reply redis.Error, prefix string) redis.Error {
 	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
 	if strings.Contains(text, prefix) {
 		text, _, _ = strings.Cut(text, " ")
 	}
 	if text == reply.Error() {
-		return reply // of its own type
+		return reply // with its own type
 	}
 	return redacted(text)
 }
 
-// redacted is the rest of an error reply.
+// redacted is an error reply of which a part was removed.
 type redacted string
 
 func (r redacted) Error() string { return string(r) }

@@ -64,7 +64,7 @@ func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
 		want   string
 	}{
 		{single, "^redis 127.0.0.1:1: not sent: connect: connection refused$"},
-		{sentinel, "^redis by Sentinel: not sent"},
+		{sentinel, "^redis FailoverClient: not sent"},
 		{cluster, "^redis 127.0.0.1:1: not sent: dial tcp 127.0.0.1:1: connect: connection refused$"},
 	} {
 		defer test.client.Close()

@@ -13,19 +13,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Pipe sends scripts to one Redis. It is safe for concurrent use and needs no closing. None of its
-// goroutines outlives its calls by more than their timeout, except that a load of a Cluster's slots
-// from a node that hangs lasts for the client's ReadTimeout.
+// Pipe sends scripts to one Redis. It is safe for concurrent use and need not be closed. Its goroutines end at the
+// latest when the timeouts of its calls have passed. Only loading a Cluster's slots from a node that hangs can take
+// longer, up to the client's ReadTimeout.
 type Pipe struct {
-	single  *queue   // of a client for one server
-	cluster *cluster // of a Cluster's client
+	single  *queue   // for a client of one server
+	cluster *cluster // for a client of a Cluster
 
-	oneSlot atomic.Bool // whether an EVALSHA may have keys of one slot only
+	oneSlot atomic.Bool // an EVALSHA may only have keys of one slot
 }
 
-// For returns the pipe over client, and the same one each time while it is in use, so that the
-// stores on one client share round trips. The caller closes the client. For does not connect to
-// Redis.
+// For returns the pipe for a client. All stores that use one client at the same time get the same pipe, and so they
+// share round trips. The caller closes the client. For does not connect to Redis.
 func For(client redis.UniversalClient) (*Pipe, error) {
 	p, err := open(client)
 	if err != nil {
@@ -47,7 +46,7 @@ var (
 	pipes   = map[redis.UniversalClient]weak.Pointer[Pipe]{}
 )
 
-// forget removes the entry of a collected pipe, unless a new pipe has replaced it.
+// forget removes the entry of a garbage-collected pipe, unless a new pipe has replaced it.
 func forget(client redis.UniversalClient) {
 	pipesMu.Lock()
 	defer pipesMu.Unlock()
@@ -56,7 +55,7 @@ func forget(client redis.UniversalClient) {
 	}
 }
 
-// open returns a new pipe over client.
+// open returns a new pipe for a client.
 func open(client redis.UniversalClient) (*Pipe, error) {
 	p := new(Pipe)
 	switch c := client.(type) {
@@ -78,20 +77,18 @@ func open(client redis.UniversalClient) (*Pipe, error) {
 	return nil, errors.New("no client")
 }
 
-// Run runs a call and returns its reply. An error reply is a redis.Error. If ctx or timeout ends
-// before the reply, the error is the cause of ctx, [ErrNotSent] or [ErrNoReply]. A call that is sent
-// on its caller's goroutine may notice the end of ctx only at its deadline.
+// Run runs a call and returns its reply. An error reply is a redis.Error. If ctx or timeout ends before the reply, the
+// error is the cause of ctx, [ErrNotSent] or [ErrNoReply]. A call that is sent on its caller's goroutine may notice
+// that ctx was cancelled only at its deadline.
 func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
 	c := newCall(ctx, time.Now().Add(timeout), what)
-	q, err := p.queue(c)
-	if err != nil {
+	if err := p.route(c); err != nil {
 		return Reply{}, err
 	}
-	c.first = q
-	q.do(c)
+	c.first.do(c)
 	return c.result()
 }
 
@@ -101,7 +98,7 @@ type Result struct {
 	Err error
 }
 
-// RunAll runs calls as Run does, at the same time and in any order.
+// RunAll runs calls like Run, at the same time and in any order.
 func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
 	results, running := make([]Result, len(what)), make([]*call, len(what))
 	if ctx.Err() != nil {
@@ -113,18 +110,14 @@ func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) [
 	deadline, queues := time.Now().Add(timeout), make(map[*queue][]*call)
 	for i := range what {
 		c := newCall(ctx, deadline, what[i])
-		q, err := p.queue(c)
-		if err != nil {
+		if err := p.route(c); err != nil {
 			results[i].Err = err
 			continue
 		}
-		c.first = q
-		running[i], queues[q] = c, append(queues[q], c)
+		running[i], queues[c.first] = c, append(queues[c.first], c)
 	}
 	for q, calls := range queues {
-		if first := q.add(calls...); first != nil {
-			go q.run(first)
-		}
+		q.start(calls...)
 	}
 	for i, c := range running {
 		if c != nil {
@@ -135,10 +128,10 @@ func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) [
 	return results
 }
 
-// queue returns the queue of the node with a call's keys.
-func (p *Pipe) queue(c *call) (*queue, error) {
-	if p.single != nil {
-		return p.single, nil
+// route sets the queue of the node that has the call's keys.
+func (p *Pipe) route(c *call) (err error) {
+	if c.first = p.single; c.first == nil {
+		c.first, err = p.cluster.queue(c)
 	}
-	return p.cluster.queue(c)
+	return err
 }

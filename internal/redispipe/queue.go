@@ -11,53 +11,56 @@ import (
 
 const (
 	maxInFlight = 4   // round trips of one queue
-	maxCalls    = 256 // in a round trip
+	maxCalls    = 256 // of one round trip
 
-	// Waiting for another round trip costs more than it saves if even the shortest takes this long,
-	// or if the newest has taken this long.
+	// Calls do not wait for another round trip if even the shortest takes longTrip, or if the newest has already
+	// taken lateAfter: waiting would cost more than it saves.
 	longTrip  = 500 * time.Microsecond
 	lateAfter = time.Millisecond
 
-	// A yield wakes another processor, which costs a lone call a tenth of its time. After so
-	// many first calls that no other call has joined, only one in maxAlone yields.
+	// A yield wakes another processor, which costs a lone call a tenth of its time. After maxAlone first calls that
+	// no other call has joined, only one in maxAlone yields.
 	maxAlone = 8
 )
 
-// queue collects the calls to one node. It is unbounded: a call leaves it at its deadline at the
-// latest.
+// queue collects the calls for one node. It is unbounded, but no call stays in it after its deadline.
 type queue struct {
 	pipe   *Pipe
-	node   *redis.Client // the client of the node
-	client *redis.Client // node, or a copy with its pool whose connections heed the context's deadline
-	addr   string        // the node's, for errors
-	dials  *dials        // of the node's pool
+	node   *redis.Client // the node's client
+	client *redis.Client // node, or a copy with the same pool that heeds the deadlines of contexts
+	addr   string        // the node's address, for errors
+	dials  *dials        // the node's dials
 
 	mu       sync.Mutex
-	calls    []*call       // those that wait
-	inFlight int           // round trips, those about to begin included
-	sending  int           // calls in these
+	calls    []*call       // waiting calls
+	inFlight int           // round trips that have begun or are about to begin
+	sending  int           // calls in these round trips
 	load     float64       // the recent maximum of sending
 	began    time.Time     // when the newest round trip began
 	rtt      time.Duration // the shortest of the last round trips
 	alone    int           // first calls since another call joined one
-	yielding bool          // the only round trip is about to begin, and takes what comes meanwhile
+	yielding bool          // the only round trip is about to begin, and takes all calls that come until then
 }
 
 func newQueue(p *Pipe, node *redis.Client) *queue {
 	q := &queue{pipe: p, node: node, client: node, addr: node.Options().Addr, dials: dialsOf(node)}
-	if q.addr == sentinelAddr {
-		q.addr = "by Sentinel"
-	}
 	if !node.Options().ContextTimeoutEnabled {
-		q.client = node.WithTimeout(0) // the same pool, with options of its own, and no hooks
+		q.client = node.WithTimeout(0) // the same pool, but other options and no hooks
 		q.client.Options().ContextTimeoutEnabled = true
 		q.client.AddHook(q.dials)
 	}
 	return q
 }
 
-// do sends a call and returns when it is finished. The call is sent on this goroutine if it is
-// the first of its round trip and the connection's deadline is its own.
+// start queues calls, and sends them on another goroutine if a round trip may begin.
+func (q *queue) start(calls ...*call) {
+	if first := q.add(calls...); first != nil {
+		go q.run(first)
+	}
+}
+
+// do sends a call and returns when it is finished. The call is sent on this goroutine if it is the first of its round
+// trip and no other call of the round trip has a later deadline.
 func (q *queue) do(c *call) {
 	if calls := q.add(c); calls != nil {
 		deadline := latest(calls)
@@ -71,14 +74,14 @@ func (q *queue) do(c *call) {
 	c.wait()
 }
 
-// run makes the round trip of calls, and then those of the calls that were queued meanwhile.
+// run makes the round trip of calls, and then round trips of the calls that were queued meanwhile.
 func (q *queue) run(calls []*call) {
 	for calls != nil {
 		calls = q.roundTrip(calls, latest(calls))
 	}
 }
 
-// add queues calls. If a round trip may begin, add returns its calls, which the caller sends.
+// add queues calls. If a round trip may begin, add returns its calls. The caller sends them.
 func (q *queue) add(calls ...*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,11 +97,10 @@ func (q *queue) add(calls ...*call) []*call {
 	return q.takeLocked()
 }
 
-// mayBeginLocked reports whether a round trip with the waiting calls may begin. They are better off in
-// fewer round trips, because a command of many keys costs Redis and this process a fraction of many
-// commands. But while Redis works on one half of the calls, this process can work on the other half.
-// So a round trip begins beside another one once half of the calls that are usually made at the same
-// time wait.
+// mayBeginLocked reports whether a round trip with the waiting calls may begin. Fewer round trips are better: one
+// command with many keys costs Redis and this process a fraction of many commands. But while Redis works on one half
+// of the calls, this process can work on the other half. So a round trip begins beside another one once half of the
+// calls that are usually made at the same time wait.
 func (q *queue) mayBeginLocked() bool {
 	switch {
 	case q.inFlight == 0:
@@ -109,8 +111,7 @@ func (q *queue) mayBeginLocked() bool {
 	return float64(len(q.calls)) >= q.load/2 || q.rtt > longTrip || time.Since(q.began) > lateAfter
 }
 
-// waitForMoreLocked yields the processor while the queue grows beyond n calls. It releases q.mu
-// meanwhile.
+// waitForMoreLocked yields the processor while the queue grows beyond n calls. It releases q.mu meanwhile.
 func (q *queue) waitForMoreLocked(n int) {
 	q.alone++
 	if q.alone > maxAlone && q.alone%maxAlone != 0 {
@@ -136,8 +137,8 @@ func (q *queue) len() int {
 	return len(q.calls)
 }
 
-// takeLocked returns the calls of a round trip that is counted as in flight, or nil if none wait, and
-// then it is not counted any more. If too many wait for one round trip, another one begins.
+// takeLocked returns the calls of a round trip that the caller has counted in q.inFlight. If no calls wait, it returns
+// nil and corrects the count. If too many calls for one round trip wait, it begins another one.
 func (q *queue) takeLocked() []*call {
 	taken := q.popLocked()
 	if taken == nil {
@@ -153,8 +154,7 @@ func (q *queue) takeLocked() []*call {
 	return taken
 }
 
-// popLocked removes the first calls, as many as a round trip may have, and returns those that were
-// not abandoned.
+// popLocked removes the calls of one round trip from the queue. It leaves out calls that were abandoned.
 func (q *queue) popLocked() (popped []*call) {
 	for i, c := range q.calls {
 		q.calls[i] = nil
@@ -173,9 +173,9 @@ func (q *queue) popLocked() (popped []*call) {
 	return popped
 }
 
-// next returns the calls of the round trip that follows one of n calls that began then, or nil if none
-// follows: the last one in flight takes the calls that wait. Callers that have just got their replies
-// often call again, so it yields to them first.
+// next ends a round trip of n calls and returns the calls of the round trip that follows it, or nil. The last round
+// trip in flight is always followed by one with the waiting calls. It yields first, because callers that have just
+// received their replies often call again.
 func (q *queue) next(began time.Time, n int) []*call {
 	now := time.Now()
 	q.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,38 +17,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
-
-func TestRepliesGoToTheirCallers(t *testing.T) {
-	s := testhost.StartRedis(t)
-	p := newPipe(t, s.Client(nil))
-	var wg sync.WaitGroup
-	for i := range 200 {
-		key := fmt.Sprint("k", i)
-		wg.Go(func() {
-			reply, err := p.Run(t.Context(), long, add(key, i))
-			if err != nil || reply.Values[0] != int64(i) {
-				t.Errorf("key %d: %v, %v", i, reply, err)
-			}
-		})
-		wg.Go(func() {
-			reply, err := p.Run(t.Context(), long, Call{Batch: &counters, Key: "batch " + key, N: int64(i)})
-			if err != nil || reply.Ints[0] != 0 || reply.Index != 0 {
-				t.Errorf("key %d of the batch: %v, %v", i, reply, err)
-			}
-		})
-		wg.Go(func() {
-			_, err := p.Run(t.Context(), long, Call{Script: fails, Keys: []string{"any"}})
-			var reply redis.Error
-			if !errors.As(err, &reply) || reply.Error() != "NO not this" {
-				t.Errorf("the script's own error: %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	for i := range 200 {
-		require.Equal(t, i, value(t, s.Client(nil), fmt.Sprint("batch k", i)))
-	}
-}
 
 // TestDefaultOptions has a client as most are: with RESP3, handshakes of several commands, and
 // calls of its own.
@@ -117,71 +84,34 @@ func goroutine() string {
 	return string(head)
 }
 
-// countWrites returns a client whose connections count what they write.
-func countWrites(s *testhost.Redis, writes *atomic.Int64) *redis.Client {
-	return s.Client(func(o *redis.Options) {
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &countingConn{conn, writes}, err
-		}
-	})
+// countTrips counts the round trips of a pipe.
+func countTrips(p *Pipe) *atomic.Int64 {
+	trips := new(atomic.Int64)
+	p.single.client.AddHook(hook(func(_ []redis.Cmder, send func() error) error {
+		trips.Add(1)
+		return send()
+	}))
+	return trips
 }
 
-type countingConn struct {
-	net.Conn
-	writes *atomic.Int64
-}
-
-func (c *countingConn) Write(p []byte) (int, error) {
-	c.writes.Add(1)
-	return c.Conn.Write(p)
-}
-
-func TestConcurrentCallsShareAWrite(t *testing.T) {
-	var writes atomic.Int64
-	p := newPipe(t, countWrites(testhost.StartRedis(t), &writes))
+func TestConcurrentCallsShareARoundTrip(t *testing.T) {
+	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr, get)
-	p.RunAll(t.Context(), long, []Call{add("n", 1), add("n", 1)}) // pipelines have connections of their own
+	trips := countTrips(p)
 	bestOf(t, 100, func() bool {
 		shared := 0
 		for range 100 {
-			writes.Store(0)
+			trips.Store(0)
 			var wg sync.WaitGroup
 			wg.Go(func() { _ = run(t.Context(), p, long, "n", 1) })
 			wg.Go(func() { _, _ = p.Run(t.Context(), long, Call{Script: get, Keys: []string{"n"}}) })
 			wg.Wait()
-			if writes.Load() == 1 {
+			if trips.Load() == 1 {
 				shared++
 			}
 		}
-		t.Logf("%d of 100 shared a write", shared)
+		t.Logf("%d of 100 shared a round trip", shared)
 		return shared >= 95
-	})
-}
-
-func TestManyCallsShareWrites(t *testing.T) {
-	const callers, each = 64, 50
-	s := testhost.StartRedis(t)
-	var writes atomic.Int64
-	p := newPipe(t, countWrites(s, &writes))
-	load(t, p, incr)
-	bestOf(t, 20, func() bool {
-		before := value(t, s.Client(nil), "n")
-		writes.Store(0)
-		var wg sync.WaitGroup
-		for range callers {
-			wg.Go(func() {
-				for range each {
-					if err := run(t.Context(), p, long, "n", 1); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		require.Equal(t, before+callers*each, value(t, s.Client(nil), "n"))
-		t.Logf("%d calls in %d writes", callers*each, writes.Load())
-		return int(writes.Load()) < callers*each/4
 	})
 }
 
@@ -307,10 +237,9 @@ func TestCallerWhoseCallIsInFlightLeavesByTheDeadline(t *testing.T) {
 }
 
 func TestCallWithEndedContextIsNotSent(t *testing.T) {
-	var writes atomic.Int64
-	p := newPipe(t, countWrites(testhost.StartRedis(t), &writes))
+	c := testhost.StartRedis(t).Client(nil)
+	p := newPipe(t, c)
 	load(t, p, incr)
-	before := writes.Load()
 	own := errors.New("own")
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	cancel(own)
@@ -326,7 +255,7 @@ func TestCallWithEndedContextIsNotSent(t *testing.T) {
 		require.ErrorIs(t, run(t.Context(), p, timeout, "n", 1), ErrNotSent)
 	}
 	requireIdle(t, p)
-	require.Equal(t, before, writes.Load())
+	require.Zero(t, value(t, c, "n"))
 }
 
 // TestRoundTripsToNearbyRedis checks when one begins beside another.

@@ -153,10 +153,6 @@ func TestRepliesUnderRedirections(t *testing.T) {
 						}
 					}
 				}
-				r, err := p.Run(ctx, time.Duration(rand.IntN(20))*time.Millisecond, c)
-				if err == nil && (r.Values[0] != key || r.Values[1] != fmt.Sprint(j)) {
-					t.Errorf("%s %d: %v", key, j, r.Values)
-				}
 				cancel()
 			}
 		})

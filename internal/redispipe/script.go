@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"time"
 )
 
 // Script is a Lua script. It is immutable.
@@ -12,15 +13,14 @@ type Script struct {
 	ints     bool
 }
 
-// NewScript returns a script with the source src and an array as its reply. An error must be the
-// whole reply: at some errors inside an array go-redis stops reading, and takes the rest of the
-// array for the replies of other calls.
+// NewScript returns a script with the source src whose reply is an array. The array must not contain errors: after some
+// of them, go-redis stops reading and takes the rest of the array for the replies to other calls.
 func NewScript(src string) *Script {
-	sum := sha1.Sum([]byte(src)) // Redis names scripts by it
+	sum := sha1.Sum([]byte(src)) // the name of a script in Redis
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
 }
 
-// ReadScript is [NewScript] for the concatenated contents of some files. It panics if one is missing.
+// ReadScript returns a script whose source is the concatenated contents of files. It panics if a file is missing.
 func ReadScript(from embed.FS, files ...string) *Script {
 	var src []byte
 	for _, name := range files {
@@ -33,7 +33,7 @@ func ReadScript(from embed.FS, files ...string) *Script {
 	return NewScript(string(src))
 }
 
-// NewIntScript returns a script with the source src and an array of integers as its reply.
+// NewIntScript returns a script with the source src whose reply is an array of integers.
 func NewIntScript(src string) *Script {
 	s := NewScript(src)
 	s.ints = true
@@ -43,12 +43,11 @@ func NewIntScript(src string) *Script {
 // Source returns the script's source.
 func (s *Script) Source() string { return s.src }
 
-// Batch is a script that does the same to each of its keys, such as a take with one rule. Calls
-// of one Batch, by its address, share an EVALSHA:
+// Batch is a script that does the same for each of its keys, such as a take with one rule. Calls with the same pointer
+// to a Batch share an EVALSHA:
 //
 //	KEYS   the keys
-//	ARGV   Args, and then for each key n and the number of equal calls; nothing if all of these
-//	       are 1
+//	ARGV   Args, and then for each key N and the number of equal calls, unless all of these are 1
 //	Reply  one integer for all calls, such as the time, and then Width integers for each key
 //
 // The script must not raise an error if only one of the keys is wrong.
@@ -56,6 +55,51 @@ type Batch struct {
 	Script *Script // made by NewIntScript
 	Args   []any   // strings and numbers; they must not change
 	Width  int
-	Max    int  // keys in one EVALSHA, during which Redis does nothing else
-	Join   bool // whether equal calls of a key are one entry
+	Max    int  // maximum number of keys in one EVALSHA, during which Redis does nothing else
+	Join   bool // equal calls for a key are one entry
 }
+
+// Reader reads the values of a reply one after another.
+type Reader struct {
+	values  []any
+	invalid bool // a value was missing or had an unexpected type
+}
+
+// Reader returns a reader of r.Values.
+func (r Reply) Reader() Reader { return Reader{values: r.Values} }
+
+func next[T int64 | string | []any](r *Reader) (v T) {
+	if len(r.values) == 0 {
+		r.invalid = true
+		return v
+	}
+	v, ok := r.values[0].(T)
+	r.values, r.invalid = r.values[1:], r.invalid || !ok
+	return v
+}
+
+// Int reads an integer.
+func (r *Reader) Int() int64 { return next[int64](r) }
+
+// Text reads a string.
+func (r *Reader) Text() string { return next[string](r) }
+
+// Array returns a reader of a nested array.
+func (r *Reader) Array() Reader { return Reader{values: next[[]any](r)} }
+
+// Time reads a time in µs since 1970. Zero means the zero time.
+func (r *Reader) Time() time.Time {
+	if n := r.Int(); n != 0 {
+		return time.UnixMicro(n)
+	}
+	return time.Time{}
+}
+
+// Duration reads a duration in µs.
+func (r *Reader) Duration() time.Duration { return time.Duration(r.Int()) * time.Microsecond }
+
+// Len returns the number of values that are left.
+func (r *Reader) Len() int { return len(r.values) }
+
+// Done reports whether all values have been read and had the expected types.
+func (r *Reader) Done() bool { return !r.invalid && len(r.values) == 0 }
