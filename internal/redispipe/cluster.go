@@ -36,7 +36,7 @@ type cluster struct {
 
 func newCluster(p *Pipe, client *redis.ClusterClient) *cluster {
 	// So a node that is down also fails at once when it is asked for the slots.
-	client.OnNewNode(func(node *redis.Client) { dialsOf(node) })
+	client.OnNewNode(addFailFast)
 	return &cluster{pipe: p, client: client, slots: lazy.New(loader(client)), queues: make(map[string]*queue)}
 }
 

@@ -55,18 +55,13 @@ func (q *queue) callError(was int32, reason error) error {
 // lateError returns the error of a call that was queued or sent at its deadline.
 func (q *queue) lateError(was int32) error {
 	if was == queued {
-		return &nodeError{q.addr, because(ErrNotSent, q.dials.failure())}
+		return &nodeError{q.addr, ErrNotSent}
 	}
 	return &nodeError{q.addr, ErrNoReply}
 }
 
-// because adds a reason to an error. The reason may be nil.
-func because(err, reason error) error {
-	if reason == nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, reason)
-}
+// because adds a reason to an error.
+func because(err, reason error) error { return fmt.Errorf("%w: %w", err, reason) }
 
 // slotsError returns the error of a call that has no node because the slots could not be loaded.
 func (r *cluster) slotsError(err error) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -72,17 +71,4 @@ func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
 		require.Regexp(t, test.want, run(t.Context(), p, timeout, "n", 1).Error())
 		require.Regexp(t, test.want, p.RunAll(t.Context(), timeout, []Call{add("n", 1)})[0].Err.Error())
 	}
-}
-
-func TestDialFailureIsForgotten(t *testing.T) {
-	s := testhost.StartRedis(t)
-	c := s.Client(nil)
-	d := dialsOf(c)
-	require.Same(t, d, dialsOf(c))
-	d.last.Store(&dialFailure{errors.New("why"), time.Now()})
-	require.EqualError(t, d.failure(), "why")
-	require.NoError(t, c.Ping(t.Context()).Err())
-	require.NoError(t, d.failure(), "the node was dialled")
-	d.last.Store(&dialFailure{errors.New("why"), time.Now().Add(-dialMemory)})
-	require.NoError(t, d.failure())
 }

@@ -29,7 +29,6 @@ type queue struct {
 	node   *redis.Client // the node's client
 	client *redis.Client // node, or a copy with the same pool that heeds the deadlines of contexts
 	addr   string        // the node's address, for errors
-	dials  *dials        // the node's dials
 
 	mu       sync.Mutex
 	calls    []*call       // waiting calls
@@ -43,11 +42,12 @@ type queue struct {
 }
 
 func newQueue(p *Pipe, node *redis.Client) *queue {
-	q := &queue{pipe: p, node: node, client: node, addr: node.Options().Addr, dials: dialsOf(node)}
+	q := &queue{pipe: p, node: node, client: node, addr: node.Options().Addr}
+	addFailFast(node)
 	if !node.Options().ContextTimeoutEnabled {
 		q.client = node.WithTimeout(0) // the same pool, but other options and no hooks
 		q.client.Options().ContextTimeoutEnabled = true
-		q.client.AddHook(q.dials)
+		q.client.AddHook(failFast{})
 	}
 	return q
 }

@@ -7,82 +7,55 @@ import (
 	"net"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 	"weak"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// dialMemory is how long a failed dial explains errors.
-const dialMemory = 10 * time.Second
+// failFast is a hook of a client. It makes calls fail as soon as a dial or a handshake fails.
+type failFast struct{}
 
-// dials is a hook of a client. It lets calls fail as soon as a dial fails, and remembers why the last dial failed. A
-// dial can take longer than a call's deadline, for example if it asks Sentinels.
-type dials struct{ last atomic.Pointer[dialFailure] }
-
-type dialFailure struct {
-	err error
-	at  time.Time
-}
-
-// dialsOf returns the hook of a client. It adds the hook only once.
-func dialsOf(client *redis.Client) *dials {
-	dialsMu.Lock()
-	defer dialsMu.Unlock()
+// addFailFast adds the hook to a client, unless the client has it already.
+func addFailFast(client *redis.Client) {
+	hookedMu.Lock()
+	defer hookedMu.Unlock()
 	key := weak.Make(client)
-	d := allDials[key]
-	if d == nil {
-		d = new(dials)
-		client.AddHook(d)
-		allDials[key] = d
-		runtime.AddCleanup(client, forgetDials, key)
+	if !hooked[key] {
+		client.AddHook(failFast{})
+		hooked[key] = true
+		runtime.AddCleanup(client, forgetHooked, key)
 	}
-	return d
 }
 
+// hooked holds the clients with the hook.
 var (
-	dialsMu  sync.Mutex
-	allDials = map[weak.Pointer[redis.Client]]*dials{}
+	hookedMu sync.Mutex
+	hooked   = map[weak.Pointer[redis.Client]]bool{}
 )
 
-func forgetDials(key weak.Pointer[redis.Client]) {
-	dialsMu.Lock()
-	defer dialsMu.Unlock()
-	delete(allDials, key)
-}
-
-// failure returns the error of the last dial, or nil if it succeeded or is too long ago.
-func (d *dials) failure() error {
-	if f := d.last.Load(); f != nil && time.Since(f.at) < dialMemory {
-		return f.err
-	}
-	return nil
+func forgetHooked(key weak.Pointer[redis.Client]) {
+	hookedMu.Lock()
+	defer hookedMu.Unlock()
+	delete(hooked, key)
 }
 
 // DialHook implements [redis.Hook]. After a failed dial, go-redis would keep dialling in the background for longer than
 // most deadlines, and keep a place of the pool. DialHook prevents this: it returns a connection that fails.
-func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
+func (failFast) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
-		if err == nil {
-			d.last.Store(nil)
-			return conn, nil
+		if err == nil || errors.Is(ctx.Err(), context.Canceled) { // its caller has left
+			return conn, err
 		}
-		if errors.Is(ctx.Err(), context.Canceled) { // its caller has left
-			return nil, err
-		}
-		failure := &dialError{err}
-		d.last.Store(&dialFailure{failure.cause(), time.Now()})
 		end, _ := net.Pipe()
-		return failedConn{end, failure}, nil
+		return failedConn{end, &dialError{err}}, nil
 	}
 }
 
 // ProcessHook implements [redis.Hook]. The first command on a new connection is HELLO. go-redis would repeat it if it
 // got no reply.
-func (*dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (failFast) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "hello" {
 			cmd = &command{Cmder: cmd, args: cmd.Args()}
@@ -92,7 +65,7 @@ func (*dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook implements [redis.Hook].
-func (*dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (failFast) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
