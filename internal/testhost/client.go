@@ -11,25 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lingers is the function of go-redis in which a goroutine may outlive its client: a pool that could not
-// dial retries once a second, and notices only then that it is closed. Leak tests ignore it.
+// Lingers is a function of go-redis in which a goroutine can outlive its client. A pool that could not dial retries once
+// a second, and only then notices that it was closed. Leak tests ignore it.
 const Lingers = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"
 
-// RestartTwice restarts a stopped server, stops it and restarts it again. It calls fails while the server is
-// down, first before clients have connected and then with open connections, and recovers while it runs.
-func (s *Redis) RestartTwice(fails, recovers func()) {
-	s.tb.Helper()
-	fails()
-	s.Restart()
-	recovers()
-	s.Stop()
-	fails()
-	s.Restart()
-	recovers()
-}
-
-// ForEachMaster calls f for each master, maybe concurrently.
-func ForEachMaster(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
+// forEachMaster calls f for each master, perhaps concurrently.
+func forEachMaster(ctx context.Context, c redis.UniversalClient, f func(context.Context, *redis.Client) error) error {
 	if cluster, ok := c.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, f)
 	}
@@ -39,14 +26,11 @@ func ForEachMaster(ctx context.Context, c redis.UniversalClient, f func(context.
 // FlushAll removes all keys of all masters.
 func FlushAll(tb testing.TB, c redis.UniversalClient) {
 	tb.Helper()
-	err := ForEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() })
-	if err != nil {
-		tb.Fatalf("testhost: %v", err)
-	}
+	must(tb, forEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }))
 }
 
-// Content returns what a key holds, to be compared. A DUMP of a large hash doesn't do for that: its
-// order may change without a write.
+// Content returns the value of a key, so that a test can compare it. It does not use DUMP for hashes, because the order
+// of a large hash can change without a write.
 func Content(tb testing.TB, c redis.UniversalClient, key string) any {
 	tb.Helper()
 	var v any
@@ -56,20 +40,16 @@ func Content(tb testing.TB, c redis.UniversalClient, key string) any {
 	} else {
 		v, err = c.Dump(tb.Context(), key).Result()
 	}
-	if err != nil {
-		tb.Fatalf("testhost: content of %s: %v", key, err)
-	}
+	must(tb, err)
 	return v
 }
 
-// CheckMemory fails the test if a key does not take as many bytes as are documented, give or take a share
-// of them. The documents are about Redis 7.0. Newer servers may take less.
+// CheckMemory fails the test if the size of a key differs from the documented bytes by more than a share of them. The
+// documented sizes are those of Redis 7.0. With other versions, a key may be smaller.
 func CheckMemory(tb testing.TB, c *redis.Client, key string, documented int, share float64) {
 	tb.Helper()
 	used, err := c.MemoryUsage(tb.Context(), key, 0).Result()
-	if err != nil {
-		tb.Fatalf("testhost: memory of %s: %v", key, err)
-	}
+	must(tb, err)
 	measured := strings.Contains(c.Info(tb.Context(), "server").Val(), "redis_version:7.0.")
 	ratio := float64(used) / float64(documented)
 	if ratio > 1+share || measured && ratio < 1-share {
@@ -77,28 +57,23 @@ func CheckMemory(tb testing.TB, c *redis.Client, key string, documented int, sha
 	}
 }
 
-// AgeKey runs a script that makes a key older by the microseconds in its argument, for every key.
+// AgeKey runs a script for every key. The script makes the key older by its argument, in microseconds.
 func AgeKey(tb testing.TB, c redis.UniversalClient, older *redis.Script, d time.Duration) {
 	tb.Helper()
-	err := ForEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
+	must(tb, forEachMaster(tb.Context(), c, func(ctx context.Context, node *redis.Client) error {
 		keys, err := node.Keys(ctx, "*").Result()
 		for _, key := range keys {
 			err = errors.Join(err, older.Run(ctx, node, []string{key}, d.Microseconds()).Err())
 		}
 		return err
-	})
-	if err != nil {
-		tb.Fatalf("testhost: %v", err)
-	}
+	}))
 }
 
 // FixedReplyClient returns a client of a server that sends the same reply to every command.
 func FixedReplyClient(tb testing.TB, reply string) *redis.Client {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("testhost: %v", err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -127,8 +102,8 @@ func sendReplies(conn net.Conn, reply string) {
 	}
 }
 
-// QuotingReplies returns replies by name: errors that quote, and replies that are invalid for every store. No
-// error of a store may contain them. secret is a part of quote without a key.
+// QuotingReplies returns replies by name. They are errors that quote a text, or invalid for every store. No error of a
+// store may contain the quote. secret is a part of quote without a key.
 func QuotingReplies(quote, secret string) map[string]string {
 	return map[string]string{
 		"unknown command": "-ERR unknown command 'evalsha', with args beginning with: '" + quote + "'\r\n",
@@ -143,4 +118,21 @@ func QuotingReplies(quote, secret string) map[string]string {
 		"null":            "$-1\r\n",
 		"empty array":     "*0\r\n",
 	}
+}
+
+// KeepFlushingScripts flushes all scripts again and again until the test calls end.
+func KeepFlushingScripts(tb testing.TB, c *redis.Client) (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c.ScriptFlush(tb.Context())
+			}
+		}
+	}()
+	return func() { close(stop); <-ended }
 }

@@ -15,28 +15,20 @@ import (
 const (
 	masters = 3
 	slots   = 16384
-	// nodeTimeout is when a Cluster considers a silent node dead. It must be long enough for a slow
-	// node on a busy machine.
+	// nodeTimeout is how long a node may be silent before the Cluster considers it dead. It allows for slow nodes on a
+	// busy machine.
 	nodeTimeout = 1500 * time.Millisecond
 )
 
-// Cluster is a Redis Cluster for one test: three masters with a replica each. Its methods fail the test
-// on an error. Only the test's goroutine may call them; clients are safe for concurrent use.
+// Cluster is a Redis Cluster for one test: three masters with a replica each. Its methods fail the test on an error.
+// Only the test's goroutine may call them.
 type Cluster struct {
 	tb    testing.TB
-	nodes []*node // the first three begin as masters, the others as their replicas, in order
+	nodes []*node // at the start, three masters and then their replicas
 }
 
-// node is one server of the Cluster.
-type node struct {
-	*Redis
-	id    string
-	admin *redis.Client
-	dead  bool
-}
-
-// StartCluster starts a Cluster for the test and waits until it is complete. It skips and fails like
-// [StartRedis]. args are arguments of each server.
+// StartCluster starts a Cluster for the test and waits until it is complete. args are arguments of each server. The test
+// is skipped under the same condition as in [StartRedis].
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	testenv.LookPath(tb, "redis-server")
@@ -54,14 +46,13 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	}
 	wg.Wait()
 	for _, p := range procs {
-		if p != nil { // whether all of them started or not
+		if p != nil { // even if another one did not start
 			tb.Cleanup(p.Close)
 		}
 	}
 	c := &Cluster{tb: tb}
 	for i, p := range procs {
 		n := &node{Redis: newRedis(tb, p, errs[i])}
-		n.admin = n.Client(setShortTimeouts)
 		n.id = n.admin.ClusterMyID(context.Background()).Val()
 		c.nodes = append(c.nodes, n)
 	}
@@ -69,40 +60,33 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// setShortTimeouts sets options for queries of servers that may be dead.
-func setShortTimeouts(o *redis.Options) {
-	o.MaxRetries, o.DialerRetries = -1, 1
-	o.DialTimeout, o.ReadTimeout = time.Second, 2*time.Second
-}
-
 // join joins the nodes to one Cluster.
 func (c *Cluster) join() {
 	c.tb.Helper()
 	ctx := context.Background()
 	for i, n := range c.nodes {
-		// Different epochs from the start: there is nothing to vote on.
-		c.must(n.admin.Do(ctx, "cluster", "set-config-epoch", i+1).Err())
+		// With different epochs from the start, the nodes need not vote.
+		must(c.tb, n.admin.Do(ctx, "cluster", "set-config-epoch", i+1).Err())
 		if i < masters {
-			c.must(n.admin.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())
+			must(c.tb, n.admin.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())
 		}
 		for _, other := range c.nodes[:i] { // each node meets all others, which is faster than gossip
 			host, port := other.hostPort()
-			c.must(n.admin.ClusterMeet(ctx, host, port).Err())
+			must(c.tb, n.admin.ClusterMeet(ctx, host, port).Err())
 		}
 	}
 	c.wait("the nodes know one another", func(n *node) bool {
 		return len(n.view(ctx, "connected")) == len(c.nodes)
 	})
 	for i, n := range c.nodes[masters:] {
-		c.must(n.admin.ClusterReplicate(ctx, c.nodes[i].id).Err())
+		must(c.tb, n.admin.ClusterReplicate(ctx, c.nodes[i].id).Err())
 	}
 	c.wait("replicas follow their masters", func(n *node) bool {
 		return n.ready(ctx) && len(n.view(ctx, "slave")) == len(c.nodes)-masters
 	})
 }
 
-// Client returns a client of the Cluster that is closed with the test. change may change its options;
-// it may be nil.
+// Client returns a client of the Cluster that is closed with the test. change may change its options; it may be nil.
 func (c *Cluster) Client(change func(*redis.ClusterOptions)) *redis.ClusterClient {
 	o := &redis.ClusterOptions{Protocol: 2, DisableIdentity: true}
 	for _, n := range c.nodes {
@@ -120,7 +104,7 @@ func (c *Cluster) Client(change func(*redis.ClusterOptions)) *redis.ClusterClien
 func (c *Cluster) Slot(key string) int {
 	c.tb.Helper()
 	slot, err := c.liveNodes()[0].admin.ClusterKeySlot(context.Background(), key).Result()
-	c.must(err)
+	must(c.tb, err)
 	return int(slot)
 }
 
@@ -130,20 +114,20 @@ func (c *Cluster) Masters(slot int) []*Redis {
 	owner := c.owner(slot)
 	servers := []*Redis{owner.Redis}
 	for _, n := range c.liveNodes() {
-		if n != owner && roleOf(n.admin).master {
+		if n != owner && n.role().master {
 			servers = append(servers, n.Redis)
 		}
 	}
 	return servers
 }
 
-// WaitReplicated waits until the replica of a slot's master has all writes made so far.
+// WaitReplicated waits until the replica of a slot's master has all earlier writes.
 func (c *Cluster) WaitReplicated(slot int) {
 	c.tb.Helper()
 	owner := c.owner(slot)
 	_, port := owner.hostPort()
 	for _, n := range c.liveNodes() {
-		if roleOf(n.admin).follows == port {
+		if n.role().follows == port {
 			waitCaughtUp(c.tb, owner.Redis, n.Redis)
 			return
 		}
@@ -164,8 +148,8 @@ func (c *Cluster) KillMaster(slot int) *Redis {
 	return c.owner(slot).Redis
 }
 
-// Restart restarts the masters that KillMaster killed, and waits until no node takes another for dead: so
-// no replica takes over any more.
+// Restart restarts the masters that KillMaster killed, and waits until no node considers another one dead. Then no
+// replica takes over any more.
 func (c *Cluster) Restart() {
 	c.tb.Helper()
 	for _, n := range c.nodes {
@@ -186,4 +170,45 @@ func (c *Cluster) Stop() {
 		n.Kill()
 		n.dead = true
 	}
+}
+
+// owner returns the master of the slot when all nodes agree.
+func (c *Cluster) owner(slot int) *node {
+	c.tb.Helper()
+	id := ""
+	c.wait("the nodes agree on a slot", func(n *node) bool {
+		if n == c.liveNodes()[0] {
+			id = n.ownerOf(context.Background(), slot)
+		}
+		return id != "" && n.ownerOf(context.Background(), slot) == id
+	})
+	for _, n := range c.liveNodes() {
+		if n.id == id {
+			return n
+		}
+	}
+	c.tb.Fatalf("testhost: a dead node has slot %d", slot)
+	return nil
+}
+
+func (c *Cluster) liveNodes() (nodes []*node) {
+	for _, n := range c.nodes {
+		if !n.dead {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// wait returns when done is true for every live node, in one pass over them.
+func (c *Cluster) wait(what string, done func(*node) bool) {
+	c.tb.Helper()
+	waitFor(c.tb, what, func() bool {
+		for _, n := range c.liveNodes() {
+			if !done(n) {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Miniredis is a miniredis for one test. Its TIME changes only by Advance, and keys expire only by
-// FastForward. It is safe for concurrent use.
+// Miniredis is a miniredis for one test. Only Advance changes its TIME, and only FastForward lets keys expire. It is safe
+// for concurrent use.
 type Miniredis struct {
 	*miniredis.Miniredis
 	tb testing.TB
@@ -19,7 +19,7 @@ type Miniredis struct {
 	now time.Time
 }
 
-// StartMiniredis starts a server for the test, at a time far from this machine's.
+// StartMiniredis starts a server for the test. Its time is far from this machine's time.
 func StartMiniredis(tb testing.TB) *Miniredis {
 	s := &Miniredis{Miniredis: miniredis.RunT(tb), tb: tb, now: time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC)}
 	s.SetTime(s.now)

@@ -2,8 +2,8 @@ package testhost
 
 import "context"
 
-// Move is the move of a slot from one master of a Cluster to another. Until it ends, the new master
-// serves moved and new keys, and the old one serves the others.
+// Move is the move of a slot from one master of a Cluster to another. Until it ends, the new master serves moved and new
+// keys, and the old one serves the others.
 type Move struct {
 	c        *Cluster
 	slot     int
@@ -20,8 +20,8 @@ func (c *Cluster) BeginMove(slot int, to *Redis) *Move {
 			m.to = n
 		}
 	}
-	c.must(m.to.admin.Do(ctx, "cluster", "setslot", slot, "importing", m.from.id).Err())
-	c.must(m.from.admin.Do(ctx, "cluster", "setslot", slot, "migrating", m.to.id).Err())
+	must(c.tb, m.to.admin.Do(ctx, "cluster", "setslot", slot, "importing", m.from.id).Err())
+	must(c.tb, m.from.admin.Do(ctx, "cluster", "setslot", slot, "migrating", m.to.id).Err())
 	return m
 }
 
@@ -30,7 +30,7 @@ func (m *Move) MoveKeys(n int) int {
 	m.c.tb.Helper()
 	ctx := context.Background()
 	keys, err := m.from.admin.ClusterGetKeysInSlot(ctx, m.slot, n).Result()
-	m.c.must(err)
+	must(m.c.tb, err)
 	if len(keys) == 0 {
 		return 0
 	}
@@ -39,7 +39,7 @@ func (m *Move) MoveKeys(n int) int {
 	for _, k := range keys {
 		args = append(args, k)
 	}
-	m.c.must(m.from.admin.Do(ctx, args...).Err())
+	must(m.c.tb, m.from.admin.Do(ctx, args...).Err())
 	return len(keys)
 }
 
@@ -48,15 +48,15 @@ func (m *Move) End() {
 	m.c.tb.Helper()
 	for m.MoveKeys(100) > 0 {
 	}
-	// First the new owner, so that the slot always has one.
+	// The new owner is first, so that the slot always has an owner.
 	nodes := []*node{m.to, m.from}
 	for _, n := range m.c.liveNodes() {
-		if n != m.to && n != m.from && roleOf(n.admin).master {
+		if n != m.to && n != m.from && n.role().master {
 			nodes = append(nodes, n)
 		}
 	}
 	for _, n := range nodes {
-		m.c.must(n.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.to.id).Err())
+		must(m.c.tb, n.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.to.id).Err())
 	}
 	m.c.owner(m.slot) // when all of them know
 }

@@ -25,16 +25,15 @@ func TestPortCanBeListenedOnAgainAndAgain(t *testing.T) {
 }
 
 func TestReservePairDistance(t *testing.T) {
-	low, high, err := reservePair(10000)
+	ports, err := reservePair(10000)
 	require.NoError(t, err)
-	defer low.Release()
-	defer high.Release()
-	require.Equal(t, low.number+10000, high.number)
-	for _, p := range []*Port{low, high} {
+	require.Equal(t, ports[0].number+10000, ports[1].number)
+	for _, p := range ports {
+		defer p.Release()
 		l, err := net.Listen("tcp", p.Addr())
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 	}
-	_, _, err = reservePair(65535)
+	_, err = reservePair(65535)
 	require.ErrorContains(t, err, "65535 apart")
 }

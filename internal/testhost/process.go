@@ -7,17 +7,16 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
 
-// variable holds the argument of StartProcess in a process that it started.
+// variable is the environment variable that holds the argument of StartProcess in the other process.
 const variable = "LAZYREQ_MULTIPROC"
 
-// ServeProcess returns at once in the parent. In a process that [StartProcess] started, it calls serve with
-// the argument and ends the process when serve returns. A failure of the test is a failure of the
-// process. in ends when the parent closes it or ends.
+// ServeProcess returns at once in the parent. In a process that [StartProcess] started, it calls serve with the argument,
+// and ends the process when serve returns. If the test fails there, the process fails. in ends when the parent closes
+// it or ends.
 func ServeProcess(t *testing.T, serve func(arg string, in io.Reader, out io.Writer)) {
 	t.Helper()
 	arg, started := os.LookupEnv(variable)
@@ -32,19 +31,17 @@ func ServeProcess(t *testing.T, serve func(arg string, in io.Reader, out io.Writ
 
 // Process is a process that the parent started. It is killed at the end of the test.
 type Process struct {
-	In  io.WriteCloser // serve reads it
-	Out io.Reader      // serve writes it; it ends with the process
+	In  io.WriteCloser // serve reads from it
+	Out io.Reader      // serve writes to it; it ends with the process
 
 	cmd  *exec.Cmd
-	log  bytes.Buffer  // the test's output; read after done is closed
-	done chan struct{} // closed when the process has ended
-
-	mu  sync.Mutex
-	err error // of the process; final when done is closed
+	log  bytes.Buffer  // the output of the test
+	err  error         // the result of the process
+	done chan struct{} // closed when the process has ended; then log and err may be read
 }
 
-// StartProcess starts this test in another process. The caller reads Out to its end before, or while, it
-// waits for the end of the process.
+// StartProcess starts this test in another process. The caller must read Out to its end before it waits for the end of
+// the process, or at the same time.
 func StartProcess(t *testing.T, arg string) *Process {
 	t.Helper()
 	bin, err := os.Executable()
@@ -62,10 +59,7 @@ func StartProcess(t *testing.T, arg string) *Process {
 	must(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
-		err := p.cmd.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.err = err
+		p.err = p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
 		p.Kill()
@@ -80,11 +74,10 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Pause stops the process, with all of its connections open, until Resume. The process may run for a
-// moment longer than Pause.
+// Pause stops the process until Resume. Its connections stay open. The process may run for a moment after Pause returns.
 func (p *Process) Pause() { _ = p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // End closes In, which asks the process to end, and fails the test if the process fails.
@@ -92,16 +85,7 @@ func (p *Process) End(t *testing.T) {
 	t.Helper()
 	_ = p.In.Close()
 	<-p.done
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.err != nil {
 		t.Fatalf("testhost: another process: %v\n%s", p.err, &p.log)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("testhost: %v", err)
 	}
 }

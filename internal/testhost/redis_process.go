@@ -6,20 +6,25 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// RedisProcess is a redis-server: alone, a node of a Cluster, or a Sentinel. Its methods are safe for concurrent use. While it does not run,
-// connections to its address are refused, and the address stays reserved.
-type RedisProcess struct {
-	// Addr is its address on the loopback interface.
-	Addr string
+// Durable is the arguments of a server that keeps its data on disk, including the last acknowledged write.
+var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-	bin, dir string
-	args     []string
-	env      []string // besides this process' own
+// RedisProcess is a redis-server: a single server, a node of a Cluster, or a Sentinel. Its methods are safe for
+// concurrent use. While it does not run, its address stays reserved and refuses connections.
+type RedisProcess struct {
+	Addr string // on the loopback interface
+
+	bin  string
+	args []string
+	env  []string // in addition to this process' environment
 
 	mu     sync.Mutex
 	ports  []*Port
@@ -27,10 +32,57 @@ type RedisProcess struct {
 	exited chan struct{} // closed when proc has ended
 }
 
+// RunRedis starts a redis-server in dir, an empty folder, and waits until it answers. The first args are environment
+// variables, such as NAME=value. The others are arguments of the server, such as --name value. By default, the server
+// keeps nothing on disk. With --cluster-enabled yes, it is a node of a Cluster, and other nodes connect to a second
+// port, 10000 above the first. RunRedis returns [exec.ErrNotFound] if redis-server is not installed. The caller closes
+// the server.
+func RunRedis(dir string, args ...string) (*RedisProcess, error) {
+	env := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--") })
+	if env < 0 {
+		env = len(args)
+	}
+	plain := []string{"--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir}
+	return start(args[:env], slices.Contains(args, "--cluster-enabled"), append(plain, args[env:]...))
+}
+
+// runSentinel starts a Sentinel with this configuration.
+func runSentinel(dir, config string) (*RedisProcess, error) {
+	file := filepath.Join(dir, "sentinel.conf") // the Sentinel rewrites it
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	return start(nil, false, []string{file, "--sentinel", "--bind", "127.0.0.1", "--dir", dir})
+}
+
+func start(env []string, isNode bool, args []string) (*RedisProcess, error) {
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, err
+	}
+	var ports []*Port
+	if isNode {
+		ports, err = reservePair(10000)
+	} else {
+		var port *Port
+		port, err = ReservePort()
+		ports = []*Port{port}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &RedisProcess{Addr: ports[0].Addr(), bin: bin, args: append(args, "--port", ports[0].String()), env: env, ports: ports}
+	if err := s.Restart(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
 // Kill kills the server, even while it is paused, and waits for the end of the process.
 func (s *RedisProcess) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop shuts the server down and waits for the end of the process, which takes longer than Kill.
+// Stop shuts the server down and waits for the end of the process. This takes longer than Kill.
 func (s *RedisProcess) Stop() { s.end(syscall.SIGTERM) }
 
 // Close kills the server and releases its address.
@@ -38,11 +90,6 @@ func (s *RedisProcess) Close() {
 	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.release()
-}
-
-// release releases the address. The caller holds s.mu, or is alone.
-func (s *RedisProcess) release() {
 	for _, p := range s.ports {
 		p.Release()
 	}
@@ -66,8 +113,8 @@ func (s *RedisProcess) end(how syscall.Signal) {
 	s.proc = nil
 }
 
-// Pause stops the server's process without closing its connections, like a machine that hangs. The
-// returned function resumes it. Pause does nothing if the server does not run.
+// Pause stops the server's process without closing its connections, like a machine that hangs. The returned function
+// resumes it. Pause does nothing if the server does not run.
 func (s *RedisProcess) Pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,28 +126,12 @@ func (s *RedisProcess) Pause() (resume func()) {
 	return func() { _ = p.Signal(syscall.SIGCONT) }
 }
 
-// Restart starts the server again at the same address and waits until it answers. It kills the server
-// first if it runs. The data is what the server kept on disk, none if it is not [Durable].
+// Restart starts the server again at the same address and waits until it answers. It kills the server first if it
+// runs. A server that is not [Durable] has lost its data.
 func (s *RedisProcess) Restart() error {
 	s.Kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.run()
-}
-
-// RestartEmpty is Restart without the data.
-func (s *RedisProcess) RestartEmpty() error {
-	s.Kill()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.wipe(); err != nil {
-		return err
-	}
-	return s.run()
-}
-
-// run starts the process and waits until it answers. The caller holds s.mu.
-func (s *RedisProcess) run() error {
 	var log bytes.Buffer // read after the end of the process
 	cmd := exec.Command(s.bin, s.args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -108,30 +139,33 @@ func (s *RedisProcess) run() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	s.proc, s.exited = cmd.Process, make(chan struct{})
-	exited := s.exited
+	exited := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(exited) }()
-
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for range 5000 {
-		select {
-		case <-s.exited:
-			s.proc = nil
-			return fmt.Errorf("redis-server ended at once:\n%s", &log)
-		case <-tick.C:
-		}
-		if isServing(s.Addr) {
-			return nil
-		}
+	if err := waitServing(s.Addr, exited); err != nil {
+		_ = cmd.Process.Kill()
+		<-exited
+		return fmt.Errorf("%w:\n%s", err, &log)
 	}
-	_ = s.proc.Kill()
-	<-s.exited
-	s.proc = nil
-	return fmt.Errorf("redis-server does not answer:\n%s", &log)
+	s.proc, s.exited = cmd.Process, exited
+	return nil
 }
 
-// isServing reports whether a server at addr answers and has loaded its data.
+// waitServing waits until a server at addr answers and has loaded its data.
+func waitServing(addr string, exited <-chan struct{}) error {
+	tick, late := time.NewTicker(2*time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for !isServing(addr) {
+		select {
+		case <-exited:
+			return fmt.Errorf("redis-server ended at once")
+		case <-late:
+			return fmt.Errorf("redis-server does not answer")
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
 func isServing(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
 	if err != nil {

@@ -48,21 +48,19 @@ func TestServerStopAndRestart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		end  func(*RedisProcess)
-		back func(*RedisProcess) error
 		want string // the reply to GET k
 	}{
-		"killed":             {nil, (*RedisProcess).Kill, (*RedisProcess).Restart, "$-1"},
-		"stopped":            {nil, (*RedisProcess).Stop, (*RedisProcess).Restart, "$-1"},
-		"killed, durable":    {Durable, (*RedisProcess).Kill, (*RedisProcess).Restart, "$1\r\nv"},
-		"stopped, durable":   {Durable, (*RedisProcess).Stop, (*RedisProcess).Restart, "$1\r\nv"},
-		"killed, then empty": {Durable, (*RedisProcess).Kill, (*RedisProcess).RestartEmpty, "$-1"},
+		"killed":           {nil, (*RedisProcess).Kill, "$-1"},
+		"stopped":          {nil, (*RedisProcess).Stop, "$-1"},
+		"killed, durable":  {Durable, (*RedisProcess).Kill, "$1\r\nv"},
+		"stopped, durable": {Durable, (*RedisProcess).Stop, "$1\r\nv"},
 	} {
 		s := started(t, tt.args...)
 		require.Equal(t, "+OK", ask(s, "SET k v"), name)
 		tt.end(s)
 		tt.end(s) // nothing is left to end
 		require.Equal(t, "refused", ask(s, "PING"), name)
-		require.NoError(t, tt.back(s), name)
+		require.NoError(t, s.Restart(), name)
 		require.Equal(t, tt.want, ask(s, "GET k"), name)
 	}
 }

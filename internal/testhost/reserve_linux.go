@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// reserve binds a socket to the port, 0 for any, and never listens on it. With SO_REUSEADDR, which
-// Go and Redis set too, Linux lets a listener share the port with such a socket, and does not assign
-// it as a free port.
+// reserve binds a socket to the port, or to any port if number is 0. It never listens on the socket. With SO_REUSEADDR,
+// which Go and Redis set too, Linux lets a listener share the port with such a socket, and does not assign the port as
+// a free port.
 func reserve(number int) (*Port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -22,12 +22,11 @@ func reserve(number int) (*Port, error) {
 }
 
 func bind(fd, number int) (int, error) {
-	// Set only afterwards, so that a port in which a server listens, or another
-	// reservation, is an error.
 	addr := &syscall.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}
 	if err := syscall.Bind(fd, addr); err != nil {
 		return number, os.NewSyscallError("bind", err)
 	}
+	// The option is set only now, so that the bind fails if a server listens on the port or the port is reserved.
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return number, os.NewSyscallError("setsockopt", err)
 	}

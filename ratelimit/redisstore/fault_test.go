@@ -145,19 +145,18 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 // TestRedisCrash restarts a Redis with its data and without.
 func TestRedisCrash(t *testing.T) {
 	t.Parallel()
-	server := testhost.StartRedis(t, testhost.Durable...)
-	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
 	for _, tt := range []struct {
-		restart func()
-		want    int64
-	}{{server.Restart, 3}, {server.RestartEmpty, 0}} {
-		require.NoError(t, l.Reset(t.Context(), "k"))
+		args []string
+		want int64
+	}{{testhost.Durable, 3}, {nil, 0}} {
+		server := testhost.StartRedis(t, tt.args...)
+		l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
 		_, err := l.Take(t.Context(), "k", 3)
 		require.NoError(t, err)
 		server.Kill()
 		_, err = l.Take(t.Context(), "k", 1)
 		require.ErrorIs(t, err, ratelimit.ErrStore)
-		tt.restart()
+		server.Restart()
 		require.Eventually(t, func() bool {
 			n, err := l.Count(t.Context(), "k", 0)
 			return err == nil && n == tt.want

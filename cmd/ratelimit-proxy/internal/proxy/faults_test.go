@@ -57,7 +57,7 @@ rules:
 	require.Equal(t, 2, passed, "this process's half of four")
 	require.Equal(t, 503, p.get(t, "/closed", "X-RateLimit-Status", "true").StatusCode)
 
-	redis.RestartEmpty()
+	redis.Restart()
 	require.Eventually(t, func() bool { return p.get(t, "/closed").StatusCode == 200 }, 20*time.Second, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return p.get(t, "/local").StatusCode == 200 }, 20*time.Second, 20*time.Millisecond)
 	require.Eventually(t, func() bool {

@@ -58,7 +58,7 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		require.Contains(t, logged[0]["error"], redis.Addr+": not sent: connect: connection refused", "the cause")
 		require.Len(t, logged, 1)
 
-		redis.RestartEmpty()
+		redis.Restart()
 		require.Eventually(t, func() bool {
 			require.Contains(t, []int{200, 503}, p.get(t, "/").StatusCode)
 			return len(p.log.lines("Redis works again")) > 0
