@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// body is the value of the property "params.body". It is immutable, except that JSON in it is parsed on first
-// use.
+// body is the value of the property "params.body". It is immutable, except that JSON in it is parsed on first use.
 type body struct {
 	raw   []byte // inflated
 	taken bool   // ParseForm has read the body, so raw is lost

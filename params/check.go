@@ -34,8 +34,7 @@ func hasDemands(tag reflect.StructTag) bool {
 	})
 }
 
-// demandsOf returns the demands of a field. All structs share the default, which setterOf's types allow: none
-// of them contains a pointer to a value that can change.
+// demandsOf returns the demands of a field. A default is shared by all structs, so a pointer can't have one.
 func demandsOf(sf reflect.StructField) (d demands, err error) {
 	if !hasDemands(sf.Tag) {
 		return d, nil

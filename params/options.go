@@ -67,9 +67,8 @@ type Options struct {
 	// destination. Bind refuses it in the query and in the form only if a field is bound from there.
 	DisallowUnknownFields bool
 
-	// Validate checks the value that Bind or JSON has filled without finding a mistake. v is a pointer to
-	// it. To blame fields, it returns errors made by [Fault], joined or as [Errors]. Any other error is the
-	// program's.
+	// Validate checks the value that Bind or JSON has filled without finding a mistake. v is a pointer to it. To
+	// blame fields, it returns errors made by [Fault], joined or as [Errors]. Any other error is the program's.
 	Validate func(ctx context.Context, v any) error
 
 	// Routes are the budgets of single routes. The keys are patterns, as in the request's Pattern. In a

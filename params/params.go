@@ -37,9 +37,8 @@ type Params struct {
 }
 
 // Provide registers the state "params", whose value is a *Params, and the private properties "params.body" and
-// "params.upload", which read the body and a multipart form. A request that does not use its parameters pays
-// nothing for them. Provide panics if [Options.Err] returns an error, or if the registry has these properties
-// already.
+// "params.upload", which read the body and a multipart form. A request that does not use its parameters pays nothing
+// for them. Provide panics if [Options.Err] returns an error, or if the registry has these properties already.
 func Provide(reg *reqctx.Registry, o Options) {
 	b, err := newBudgets(o)
 	if err != nil {

@@ -14,18 +14,9 @@ import (
 // The parse functions return the value of a text, or a predicate that describes the fault in it. They refuse
 // what package strconv accepts beyond JSON and HTML, such as a leading plus.
 
-func parseString(text string) (string, string) { return text, "" }
-
-func parseInt(text string) (int, string) {
-	n, fault := parseWhole(text, strconv.IntSize)
-	return int(n), fault
-}
-
-func parseInt64(text string) (int64, string) { return parseWhole(text, 64) }
-
 const outOfRange = "is out of range"
 
-func parseWhole(text string, bits int) (int64, string) {
+func parseInt(text string, bits int) (int64, string) {
 	n, err := strconv.ParseInt(text, 10, bits)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
@@ -35,8 +26,6 @@ func parseWhole(text string, bits int) (int64, string) {
 	}
 	return n, ""
 }
-
-func parseFloat64(text string) (float64, string) { return parseFloat(text, 64) }
 
 // parseFloat refuses hexadecimal numbers, underscores, infinities and NaN.
 func parseFloat(text string, bits int) (float64, string) {
@@ -122,7 +111,7 @@ func setBasic(v reflect.Value, text string) string {
 		v.SetInt(int64(d))
 		return fault
 	case v.CanInt():
-		n, fault := parseWhole(text, v.Type().Bits())
+		n, fault := parseInt(text, v.Type().Bits())
 		v.SetInt(n)
 		return fault
 	case v.CanUint():
@@ -130,7 +119,7 @@ func setBasic(v reflect.Value, text string) string {
 		if v.SetUint(n); err == nil {
 			return ""
 		}
-		_, fault := parseWhole(text, 64)
+		_, fault := parseInt(text, 64)
 		return cmp.Or(fault, outOfRange)
 	case v.CanFloat():
 		x, fault := parseFloat(text, v.Type().Bits())

@@ -3,6 +3,7 @@ package params
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -20,46 +21,42 @@ type View struct {
 }
 
 // String returns the text of a parameter, which may be empty.
-func (v View) String(name string) (string, error) { return get(v, name, parseString) }
+func (v View) String(name string) (string, error) { return get[string](v, name) }
 
 // StringOr is String with a default.
-func (v View) StringOr(name, def string) (string, error) { return getOr(v, name, def, parseString) }
+func (v View) StringOr(name, def string) (string, error) { return get(v, name, def) }
 
 // Int returns a whole number in decimal.
-func (v View) Int(name string) (int, error) { return get(v, name, parseInt) }
+func (v View) Int(name string) (int, error) { return get[int](v, name) }
 
 // IntOr is Int with a default.
-func (v View) IntOr(name string, def int) (int, error) { return getOr(v, name, def, parseInt) }
+func (v View) IntOr(name string, def int) (int, error) { return get(v, name, def) }
 
 // Int64 returns a whole number in decimal.
-func (v View) Int64(name string) (int64, error) { return get(v, name, parseInt64) }
+func (v View) Int64(name string) (int64, error) { return get[int64](v, name) }
 
 // Int64Or is Int64 with a default.
-func (v View) Int64Or(name string, def int64) (int64, error) { return getOr(v, name, def, parseInt64) }
+func (v View) Int64Or(name string, def int64) (int64, error) { return get(v, name, def) }
 
 // Float returns a number that is neither infinite nor NaN.
-func (v View) Float(name string) (float64, error) { return get(v, name, parseFloat64) }
+func (v View) Float(name string) (float64, error) { return get[float64](v, name) }
 
 // FloatOr is Float with a default.
-func (v View) FloatOr(name string, def float64) (float64, error) {
-	return getOr(v, name, def, parseFloat64)
-}
+func (v View) FloatOr(name string, def float64) (float64, error) { return get(v, name, def) }
 
 // Bool returns true for the texts true, 1 and on, and false for false, 0 and off. A browser sends "on" for a
 // checkbox.
-func (v View) Bool(name string) (bool, error) { return get(v, name, parseBool) }
+func (v View) Bool(name string) (bool, error) { return get[bool](v, name) }
 
 // BoolOr is Bool with a default.
-func (v View) BoolOr(name string, def bool) (bool, error) { return getOr(v, name, def, parseBool) }
+func (v View) BoolOr(name string, def bool) (bool, error) { return get(v, name, def) }
 
 // Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case. A leap second is
 // malformed. In a query, the plus sign of a zone must be written %2B. In JSON, the time is a string.
-func (v View) Time(name string) (time.Time, error) { return get(v, name, parseTime) }
+func (v View) Time(name string) (time.Time, error) { return get[time.Time](v, name) }
 
 // TimeOr is Time with a default.
-func (v View) TimeOr(name string, def time.Time) (time.Time, error) {
-	return getOr(v, name, def, parseTime)
-}
+func (v View) TimeOr(name string, def time.Time) (time.Time, error) { return get(v, name, def) }
 
 // Strings returns all values of a parameter in their order. In JSON, the value is an array of strings. If the
 // parameter is missing, Strings returns nil without an error.
@@ -95,40 +92,23 @@ func (f *found) texts(name string) []string {
 	return all
 }
 
-func get[T any](v View, name string, parse func(string) (T, string)) (t T, err error) {
+// get returns the single value of a parameter, or def if it is missing.
+func get[T any](v View, name string, def ...T) (t T, err error) {
 	f, err := v.find(name)
-	if err == nil && f.count == 0 {
-		err = newError(ErrMissing, v.source(), name, "is missing")
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return t, err
-	}
-	return convert(f, name, parse)
-}
-
-func getOr[T any](v View, name string, def T, parse func(string) (T, string)) (t T, err error) {
-	f, err := v.find(name)
-	if err != nil {
-		return t, err
-	}
-	if f.count == 0 {
-		return def, nil
-	}
-	return convert(f, name, parse)
-}
-
-// convert returns the single value in f.
-func convert[T any](f found, name string, parse func(string) (T, string)) (T, error) {
-	var zero T
-	if f.json != nil {
+	case f.count == 0 && len(def) > 0:
+		return def[0], nil
+	case f.count == 0:
+		return t, newError(ErrMissing, v.source(), name, "is missing")
+	case f.json != nil:
 		return decodeJSONMember[T](f.json.raw, jsontext.Pointer("").AppendToken(name))
+	case f.count > 1:
+		return t, malformedError(f.from, name, givenTimesDetail(f.count))
 	}
-	if f.count > 1 {
-		return zero, malformedError(f.from, name, givenTimesDetail(f.count))
-	}
-	t, fault := parse(f.text)
-	if fault != "" {
-		return zero, malformedError(f.from, name, fault)
+	if fault := setBasic(reflect.ValueOf(&t).Elem(), f.text); fault != "" {
+		return t, malformedError(f.from, name, fault)
 	}
 	return t, nil
 }
