@@ -131,9 +131,7 @@ func (s *state) reloadField(ctx context.Context, t token, name string) (storage.
 	case err != nil:
 		return storage.Value{}, &Error{Action: "load", Err: err}
 	}
-	v := storage.Lookup(rec.Fields, name)
-	s.updateSnapshot(name, v)
-	return v, nil
+	return storage.Lookup(rec.Fields, name), nil
 }
 
 // maxTurnWait bounds how long a try of an update waits for its turn.

@@ -10,7 +10,8 @@ import (
 // mark begins the names of the session's fields in its hash. The store's own fields have other names.
 const mark = ":"
 
-// commitArgs returns the arguments of the commit script, and the size of the fields that it sets.
+// commitArgs returns the arguments of the commit script, and the size of the fields that it sets. Redis gets a bool as 1 or
+// 0.
 func commitArgs(d storage.Delta) (args []any, size int) {
 	rotate := ""
 	if d.Rotate != (storage.Digest{}) {
@@ -18,9 +19,9 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	}
 	args = append(make([]any, 0, 10+3*len(d.Expect)+3*len(d.Changes)),
 		d.Limits.Idle.Microseconds(), d.Limits.Absolute.Microseconds(), MaxBytes, bytesPerField-len(mark),
-		boolArg(d.Create), string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
+		d.Create, string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
 	for name, v := range d.Expect {
-		args = append(args, mark+name, boolArg(v.Exists), string(v.Bytes))
+		args = append(args, mark+name, v.Exists, string(v.Bytes))
 	}
 	for name, c := range d.Changes {
 		switch c.Op {
@@ -34,13 +35,6 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 		}
 	}
 	return args, size
-}
-
-func boolArg(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // commitErrors are the results of the commit script.
