@@ -10,8 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// TestNumbersAheadOfTheClock has a user forgotten whose number the clock has not reached, as
-// after a clock that was set back.
+// The number of a forgotten user is ahead of the clock, as after the clock was set back.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Options{})
@@ -36,7 +35,7 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// TestClockGoesBackAfterALease has a lease that began after the present time.
+// A lease began after the present time.
 func TestClockGoesBackAfterALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Options{})

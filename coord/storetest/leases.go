@@ -9,23 +9,24 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// newRequest returns one attempt to get a lease of ten units, which can't be renewed.
+// newRequest returns one attempt to acquire a lease of ten units that cannot be renewed.
 func (s *subject) newRequest(name string) coord.LeaseRequest {
 	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLifetime: s.units(10)}
 }
 
-// mustAcquire fails unless the lease can be had.
+// mustAcquire fails unless the lease is granted with a number that is larger than the user's last one.
 func (s *subject) mustAcquire(t *testing.T, user string, r coord.LeaseRequest) (number int64) {
 	t.Helper()
 	number, err := s.Acquire(t.Context(), user, r)
 	requireNoError(t, err)
-	if number <= 0 {
-		t.Fatalf("the number is %d", number)
+	if number <= s.numbers[user] {
+		t.Fatalf("the number %d follows %d", number, s.numbers[user])
 	}
+	s.numbers[user] = number
 	return number
 }
 
-// requireDenied fails unless the lease can't be had, for that reason.
+// requireDenied fails unless the lease is denied for that reason.
 func (s *subject) requireDenied(t *testing.T, user string, r coord.LeaseRequest, reason error) *coord.DeniedError {
 	t.Helper()
 	r.ID = newID()
@@ -64,13 +65,8 @@ func testOneHolder(t *testing.T, s *subject) {
 }
 
 func testLeaseExpiry(t *testing.T, s *subject) {
-	last := int64(0)
 	for range 5 {
-		number := s.mustAcquire(t, "u", s.newRequest("one"))
-		if number <= last {
-			t.Fatalf("the number %d follows %d", number, last)
-		}
-		last = number
+		s.mustAcquire(t, "u", s.newRequest("one"))
 		s.advance(t, 9)
 		s.requireDenied(t, "u", s.newRequest("two"), coord.ErrHeld)
 		s.advance(t, 1)
@@ -100,14 +96,9 @@ func testStaleLease(t *testing.T, s *subject) {
 }
 
 func testReleasedLease(t *testing.T, s *subject) {
-	last := int64(0)
-	for range 20 { // more often than the clock ticks, maybe
+	for range 20 { // perhaps within one tick of the clock
 		r := s.newRequest("one")
-		number := s.mustAcquire(t, "u", r)
-		if number <= last {
-			t.Fatalf("the number %d follows %d", number, last)
-		}
-		last = number
+		s.mustAcquire(t, "u", r)
 		requireNoError(t, s.Release(t.Context(), "u", r))
 		requireErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 		_, err := s.Renew(t.Context(), "u", r)
@@ -231,15 +222,10 @@ func testUsersAreSeparate(t *testing.T, s *subject) {
 }
 
 func testFencingNumberOfForgottenUser(t *testing.T, s *subject) {
-	last := int64(0)
 	for range 3 {
-		number := s.mustAcquire(t, "u", s.newRequest("one"))
-		if number <= last {
-			t.Fatalf("the number %d follows %d", number, last)
-		}
-		last = number
+		s.mustAcquire(t, "u", s.newRequest("one"))
 		s.host.Advance(t, remembered)
-		s.mustAcquire(t, "v", s.newRequest("one")) // what is over may leave
+		s.mustAcquire(t, "v", s.newRequest("one")) // may remove expired records
 		s.advance(t, 10)
 	}
 }

@@ -27,8 +27,8 @@ func testConcurrentAcquisitions(t *testing.T, s *subject) {
 	}
 }
 
-// testHoldersDontOverlap has many goroutines acquire and release one lease: there are never two holders, and the
-// fencing numbers grow in the order of the grants.
+// Many goroutines acquire and release one lease. There are never two holders, and the fencing numbers grow in the order of
+// the grants.
 func testHoldersDontOverlap(t *testing.T, s *subject) {
 	var inside, last, got, wrong atomic.Int64
 	runConcurrently(20, func(int) bool {
@@ -54,7 +54,7 @@ func testHoldersDontOverlap(t *testing.T, s *subject) {
 	}
 }
 
-// testConcurrentCallsAreSeparate has many calls of one kind at the same moment, each with its own arguments.
+// Many calls of one kind run at the same time, each with its own arguments.
 func testConcurrentCallsAreSeparate(t *testing.T, s *subject) {
 	const n = 40
 	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)

@@ -64,10 +64,12 @@ func testIssuedToken(t *testing.T, s *subject) {
 	if tok.Expires.Sub(tok.Issued) != s.units(10) || tok.Forgotten.Sub(tok.Expires) != s.units(10) {
 		t.Fatalf("issued at %v, expires at %v, forgotten at %v", tok.Issued, tok.Expires, tok.Forgotten)
 	}
-	key := newKey()
-	requireNoError(t, s.Issue(t.Context(), key, make([]byte, coord.MaxMetadata), coord.MaxTime, coord.MaxTime))
-	if n := len(s.requireState(t, key, coord.Usable).Metadata); n != coord.MaxMetadata {
-		t.Fatalf("the metadata has %d bytes", n)
+	largest := newKey()
+	requireNoError(t, s.Issue(t.Context(), largest, make([]byte, coord.MaxMetadata), coord.MaxTime, coord.MaxTime))
+	tok, err := s.Use(t.Context(), largest, strings.Repeat("a", coord.MaxName))
+	requireNoError(t, err)
+	if len(tok.Metadata) != coord.MaxMetadata || len(tok.UsedBy) != coord.MaxName {
+		t.Fatalf("%d bytes of metadata, used by a name of %d bytes", len(tok.Metadata), len(tok.UsedBy))
 	}
 }
 
@@ -109,24 +111,20 @@ func testTokenExpiry(t *testing.T, s *subject) {
 	requireNoError(t, err)
 }
 
-func testUsedTokenRemembered(t *testing.T, s *subject) {
-	key := s.issue(t, "")
-	_, err := s.Use(t.Context(), key, "ada")
+func testTokenForgotten(t *testing.T, s *subject) {
+	used, notKept := s.issue(t, ""), newKey()
+	_, err := s.Use(t.Context(), used, "ada")
 	requireNoError(t, err)
-	s.advance(t, 19)
-	s.requireUseFails(t, key, coord.ErrUsed)
-	s.requireState(t, key, coord.Used)
-	s.advance(t, 1)
-	s.requireUnknown(t, key)
-}
-
-func testTokenNotKept(t *testing.T, s *subject) {
-	key := newKey()
-	requireNoError(t, s.Issue(t.Context(), key, nil, s.units(10), 0))
+	requireNoError(t, s.Issue(t.Context(), notKept, nil, s.units(10), 0))
 	s.advance(t, 9)
-	s.requireState(t, key, coord.Usable)
+	s.requireState(t, notKept, coord.Usable)
 	s.advance(t, 1)
-	s.requireUnknown(t, key)
+	s.requireUnknown(t, notKept)
+	s.advance(t, 9)
+	s.requireUseFails(t, used, coord.ErrUsed)
+	s.requireState(t, used, coord.Used)
+	s.advance(t, 1)
+	s.requireUnknown(t, used)
 }
 
 func testRevokedToken(t *testing.T, s *subject) {
@@ -172,13 +170,6 @@ func testMetadataCopied(t *testing.T, s *subject) {
 	if tok := s.requireState(t, key, coord.Used); string(tok.Metadata) != "a vm" {
 		t.Fatalf("the metadata became %q", tok.Metadata)
 	}
-}
-
-func testLargestToken(t *testing.T, s *subject) {
-	key := newKey()
-	requireNoError(t, s.Issue(t.Context(), key, make([]byte, coord.MaxMetadata), coord.MaxTime, coord.MaxTime))
-	_, err := s.Use(t.Context(), key, strings.Repeat("a", coord.MaxName))
-	requireNoError(t, err)
 }
 
 func testConcurrentUses(t *testing.T, s *subject) {

@@ -60,7 +60,7 @@ func TestMemoryKeepsTheMostRecentlyUsed(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		require.NoError(t, put(m, n, ""))
 	}
-	require.True(t, has(t, m, 1)) // a load is use
+	require.True(t, has(t, m, 1)) // a load counts as use
 	require.NoError(t, m.Commit(t.Context(), storage.Delta{Locator: locator(2), Digest: storage.Digest{1}, Limits: limits}))
 	require.NoError(t, put(m, 4, ""))
 	require.Equal(t, 3, m.Len())
@@ -182,3 +182,11 @@ func BenchmarkMemoryLoadAmong100000(b *testing.B) {
 
 // pass moves the clock of a synctest bubble by d.
 func pass(d time.Duration) { <-time.After(d) }
+
+// must returns v. It panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
