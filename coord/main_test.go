@@ -39,3 +39,11 @@ func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Le
 
 // pass lets time go by in a bubble.
 func pass(d time.Duration) { <-time.After(d) }
+
+// must returns v. It panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

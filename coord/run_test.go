@@ -47,19 +47,6 @@ func TestRunEndsWithTheLease(t *testing.T) {
 	})
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
-	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("left"))
-		defer cancel()
-		err := l.Run(ctx, "u", func(ctx context.Context) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		require.ErrorContains(t, err, "left")
-		acquired(t, l, "u")
-	})
-}
-
 func TestRunRenews(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Minute
@@ -79,7 +66,7 @@ func TestRunRenews(t *testing.T) {
 	})
 }
 
-// A store that fails for a while ends nothing, and one that fails on does so in time.
+// A lease survives a store that fails for a while, and ends in time if the store continues to fail.
 func TestRunWithAFailingStore(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
@@ -139,7 +126,7 @@ func TestPanicReleases(t *testing.T) {
 	})
 }
 
-// What fn releases itself it may not go on with.
+// fn may not continue after it has released the lease.
 func TestReleaseInsideRun(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
@@ -151,22 +138,13 @@ func TestReleaseInsideRun(t *testing.T) {
 	})
 }
 
-// TestOneWorkerPerUser is the twelfth scenario: of ten starts, one succeeds; after its life
-// of two seconds another does, which the first cannot release.
-func TestOneWorkerPerUser(t *testing.T) {
-	in(t, coord.LeaseOptions{Lifetime: 2 * time.Second}, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
-		oneWorker(t, []*coord.Leases{l, newLeases(t, m, coord.LeaseOptions{Lifetime: 2 * time.Second})})
-	})
-}
-
-// TestOneWorkerOnRedis is the twelfth scenario in real time.
+// Of ten starts, one succeeds. After its lifetime of two seconds another does, which the first cannot release.
 func TestOneWorkerOnRedis(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
 	var leases []*coord.Leases
 	for range 2 {
-		store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
-		require.NoError(t, err)
+		store := must(redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second}))
 		leases = append(leases, newLeases(t, store, coord.LeaseOptions{Lifetime: 2 * time.Second}))
 	}
 	oneWorker(t, leases)
@@ -196,8 +174,7 @@ func oneWorker(t *testing.T, leases []*coord.Leases) {
 	require.NoError(t, old.Context().Err())
 	pass(2100 * time.Millisecond)
 	require.ErrorIs(t, context.Cause(old.Context()), coord.ErrEnded)
-	next, err := leases[1].Acquire(t.Context(), "u")
-	require.NoError(t, err)
+	next := must(leases[1].Acquire(t.Context(), "u"))
 	require.ErrorIs(t, old.Release(), coord.ErrLost)
 	require.NoError(t, next.Context().Err())
 	h, held, err := leases[0].Holder(t.Context(), "u")

@@ -41,7 +41,7 @@ func TestEmptyID(t *testing.T) {
 	require.ErrorContains(t, err, "store is nil")
 }
 
-// TestUsedTokenIsRemembered checks that a tombstone lasts as long as its token, and a day at most.
+// A token is remembered for its ttl after it expires, and for a day at most.
 func TestUsedTokenIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := newTokens(t, newMemory(t, memstore.Options{}))
@@ -50,12 +50,11 @@ func TestUsedTokenIsRemembered(t *testing.T) {
 		} {
 			id := coord.NewID()
 			require.NoError(t, tokens.Issue(t.Context(), id, nil, ttl))
-			tok, err := tokens.Inspect(t.Context(), id)
-			require.NoError(t, err)
+			tok := must(tokens.Inspect(t.Context(), id))
 			require.Equal(t, ttl, tok.Expires.Sub(tok.Issued))
 			require.Equal(t, keep, tok.Forgotten.Sub(tok.Expires))
 			pass(ttl + keep - 1)
-			_, err = tokens.Use(t.Context(), id, "")
+			_, err := tokens.Use(t.Context(), id, "")
 			require.ErrorIs(t, err, coord.ErrExpired)
 			pass(1)
 			_, err = tokens.Use(t.Context(), id, "")
@@ -83,7 +82,7 @@ func TestStateNames(t *testing.T) {
 	require.Equal(t, map[string]bool{"unknown": true, "usable": true, "used": true, "expired": true, "revoked": true}, names)
 }
 
-// TestErrorsAreResponses checks what package server makes of them.
+// TestErrorsAreResponses checks the responses of package server to the errors.
 func TestErrorsAreResponses(t *testing.T) {
 	status := func(err error) int {
 		var p interface {
@@ -123,7 +122,6 @@ func TestInvalidTokens(t *testing.T) {
 	require.NoError(t, tokens.Issue(t.Context(), id, nil, time.Minute))
 	_, err := tokens.Use(t.Context(), id, strings.Repeat("a", coord.MaxName+1))
 	require.ErrorIs(t, err, coord.ErrInvalid)
-	token, err := tokens.Inspect(t.Context(), id)
-	require.NoError(t, err)
+	token := must(tokens.Inspect(t.Context(), id))
 	require.Equal(t, coord.Usable, token.State)
 }

@@ -19,25 +19,22 @@ import (
 func TestWait(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		began := time.Now()
-		lease, err := l.Wait(t.Context(), "u")
-		require.NoError(t, err)
+		lease := must(l.Wait(t.Context(), "u"))
 		require.Zero(t, time.Since(began), "it was free")
 		other := newLeases(t, m, tenSeconds)
 
 		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in this process
-		lease, err = l.Wait(t.Context(), "u")
+		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(began))
 
 		began = time.Now()
 		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in another one
-		lease, err = other.Wait(t.Context(), "u")
-		require.NoError(t, err)
+		lease = must(other.Wait(t.Context(), "u"))
 		require.InDelta(t, 5.6, time.Since(began).Seconds(), 0.6)
 
 		began = time.Now() // never
-		_, err = l.Wait(t.Context(), "u")
-		require.NoError(t, err)
+		must(l.Wait(t.Context(), "u"))
 		require.InDelta(t, 10.05, time.Since(began).Seconds(), 0.051, "the end is known")
 		ended(t, lease, coord.ErrEnded)
 	})
@@ -49,7 +46,7 @@ func TestWaitersPoll(t *testing.T) {
 		l := newLeases(t, s, tenSeconds)
 		acquired(t, l, "u")
 		var wg sync.WaitGroup
-		for range 20 { // nineteen of them in line behind the first
+		for range 20 { // nineteen of them wait for the first
 			wg.Go(func() {
 				lease, err := l.Wait(t.Context(), "u")
 				if err != nil || lease.Release() != nil {
@@ -72,7 +69,7 @@ func TestWaitRespectsMinInterval(t *testing.T) {
 		l := newLeases(t, s, o)
 		began := time.Now()
 		lease := acquired(t, l, "u")
-		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // wakes no waiter in vain
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // too soon to wake a waiter
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.InDelta(t, 30, time.Since(began).Seconds(), 0.01)
@@ -81,14 +78,13 @@ func TestWaitRespectsMinInterval(t *testing.T) {
 
 		before := s.questions() // once more, without a holder
 		began = time.Now()
-		_, err = l.Wait(t.Context(), "u")
-		require.NoError(t, err)
+		must(l.Wait(t.Context(), "u"))
 		require.InDelta(t, 31.5, time.Since(began).Seconds(), 1.501)
 		require.Equal(t, 2, s.questions()-before)
 	})
 }
 
-// TestWaitersAreInOrder has waiters come one after another, and some of them leave.
+// Waiters come one after another, and some of them leave.
 func TestWaitersAreInOrder(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
@@ -125,7 +121,7 @@ func TestWaitersAreInOrder(t *testing.T) {
 	})
 }
 
-// A release while the first waiter asks, and gets the lease, does not wake the second.
+// A release while the first waiter asks, and gets the lease, does not wake the second one.
 func TestReleaseWakesNoLaterWaiter(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m, before: 100 * time.Millisecond}
@@ -173,8 +169,7 @@ func TestLeaseOutlivesItsContext(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		for i, get := range []func(context.Context, string) (*coord.Lease, error){l.Acquire, l.Wait} {
 			ctx, cancel := context.WithCancel(t.Context())
-			lease, err := get(ctx, fmt.Sprint(i))
-			require.NoError(t, err)
+			lease := must(get(ctx, fmt.Sprint(i)))
 			cancel()
 			lives(t, lease)
 			require.NoError(t, lease.Release())

@@ -18,110 +18,65 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 	const n = 1000
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	var wg, loaded sync.WaitGroup
-	loaded.Add(n)
-	for i := range n {
-		c := s.begin(t, cookie)
-		wg.Go(func() {
-			v, err := session.From(c)
-			if err == nil {
-				_, err = v.Get("user")
-			}
-			loaded.Done()
-			loaded.Wait() // all have the same snapshot before any of them saves
-			if err := errors.Join(err, v.Set(fmt.Sprint("f", i), i), c.Commit(http.StatusOK, http.Header{})); err != nil {
-				t.Error(err)
-			}
-		})
+	field := func(i int) session.Field[int] { return session.NewField[int](fmt.Sprint("f", i)) }
+	for _, err := range meet(t, s, cookie, n, func(ctx context.Context, i int) error { return field(i).Set(ctx, i) }) {
+		require.NoError(t, err)
 	}
-	wg.Wait()
-	s.do(t, cookie, func(ctx context.Context, v session.Session) {
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		for i := range n {
-			got, err := v.Get(fmt.Sprint("f", i))
-			require.NoError(t, err)
-			require.EqualValues(t, i, got)
+			require.Equal(t, i, must(field(i).Get(ctx)))
 		}
 	})
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-// The slow request loses: its save is a conflict, and touches no cookie, so that
-// the one that the other request has set stays.
-func TestSlowWriteRevivesNoSession(t *testing.T) {
-	for name, end := range map[string]func(session.Session) error{
-		"Destroy": session.Session.Destroy,
-		"Renew":   session.Session.Renew,
+// A slow request has loaded the session before another request ends or renews it. It brings nothing back, and it leaves
+// the cookie that the other request has set.
+func TestSlowRequest(t *testing.T) {
+	read := func(v session.Session) error {
+		user, err := v.Get("user")
+		require.Equal(t, "ada", user, "a request sees one snapshot")
+		return err
+	}
+	write := func(v session.Session) error { return v.Set("late", true) }
+	destroy, renew := session.Session.Destroy, session.Session.Renew
+	for name, tt := range map[string]struct {
+		other, slow func(session.Session) error
+		want        error
+		cookies     int
+	}{
+		"writes a destroyed session":   {destroy, write, session.ErrGone, 0},
+		"writes a renewed session":     {renew, write, session.ErrGone, 0},
+		"reads a destroyed session":    {destroy, read, nil, 0},
+		"destroys a destroyed session": {destroy, destroy, nil, 1},
+		"destroys a renewed session":   {renew, destroy, session.ErrGone, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
 			cookie := s.login(t, "ada")
 			slow := s.begin(t, cookie)
-			require.NoError(t, from(t, slow).Set("late", true))
+			_, err := from(t, slow).Exists()
+			require.NoError(t, err)
+			ended := s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, tt.other(v)) })
 
-			ended := s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, end(v)) })
-
-			h, err := s.end(t, slow)
-			require.ErrorIs(t, err, session.ErrGone)
-			requireStatus(t, err, http.StatusConflict)
-			require.Empty(t, h["Set-Cookie"])
-			require.Empty(t, h["Cache-Control"])
-			if name == "Destroy" {
-				require.Empty(t, s.user(t, cookie), "nothing has come back")
-			} else {
-				s.do(t, cookieOf(t, ended), func(_ context.Context, v session.Session) {
-					late, err := v.Get("late")
-					require.NoError(t, err)
-					require.Nil(t, late)
-				})
+			err = tt.slow(from(t, slow))
+			h, commitErr := s.end(t, slow)
+			err = errors.Join(err, commitErr)
+			if require.ErrorIs(t, err, tt.want); err != nil {
+				requireStatus(t, err, http.StatusConflict)
+				require.Empty(t, h["Cache-Control"])
 			}
+			require.Len(t, h["Set-Cookie"], tt.cookies)
+			if strings.Contains(name, "renewed") {
+				s.do(t, cookieOf(t, ended), func(_ context.Context, v session.Session) {
+					require.Nil(t, must(v.Get("late")))
+					require.NoError(t, read(v))
+				})
+				return
+			}
+			require.Empty(t, s.user(t, cookie))
 		})
 	}
-}
-
-func TestSlowReadOfAnEndedSessionIsNoError(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	slow := s.begin(t, cookie)
-	_, err := from(t, slow).Get("user")
-	require.NoError(t, err)
-	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
-	user, err := from(t, slow).Get("user")
-	require.NoError(t, err)
-	require.Equal(t, "ada", user, "a request sees one snapshot")
-	h, err := s.end(t, slow)
-	require.NoError(t, err)
-	require.Empty(t, h["Set-Cookie"])
-}
-
-func TestSlowDestroyOfADestroyedSessionIsNoError(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	slow := s.begin(t, cookie)
-	_, err := from(t, slow).Exists()
-	require.NoError(t, err)
-	logout := func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) }
-	s.do(t, cookie, logout)
-	require.NoError(t, from(t, slow).Destroy())
-	h, err := s.end(t, slow)
-	require.NoError(t, err)
-	require.Len(t, h["Set-Cookie"], 1)
-}
-
-func TestDestroyOfARenewedSessionIsAnError(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	slow := s.begin(t, cookie)
-	_, err := from(t, slow).Exists()
-	require.NoError(t, err)
-	renewed := cookieOf(t, s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Renew()) }))
-
-	err = from(t, slow).Destroy()
-	require.ErrorIs(t, err, session.ErrGone)
-	requireStatus(t, err, http.StatusConflict)
-	h, err := s.end(t, slow)
-	require.NoError(t, err)
-	require.Empty(t, h["Set-Cookie"], "the renewed cookie must survive")
-	require.Equal(t, "ada", s.user(t, renewed))
 }
 
 func TestConcurrentUseOfOneSession(t *testing.T) {
@@ -148,8 +103,7 @@ func TestConcurrentUseOfOneSession(t *testing.T) {
 	cookieOf(t, h)
 }
 
-// A store call that waits for another method of the session would never end if a
-// lock were held over it.
+// If a lock were held during a store call, a call that waits for another method of the session would never end.
 func TestNoLockIsHeldOverStoreCalls(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

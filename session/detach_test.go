@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// stuck is a store whose calls that save or end end only with their contexts.
+// In a stuck store, the calls that save or end sessions return only when their contexts end.
 type stuck struct{ session.Store }
 
 func wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -47,7 +46,7 @@ func TestDetachedCallsAreBounded(t *testing.T) {
 			t.Run(what+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newSite(t, session.Options{SaveTimeout: tt.timeout})
-					cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) }))
+					cookie := s.bind(t, "", "ada", "phone")
 					ctx, leave := context.WithCancel(t.Context())
 					defer leave()
 					if tt.deadline > 0 {
@@ -55,17 +54,13 @@ func TestDetachedCallsAreBounded(t *testing.T) {
 						ctx, cancel = context.WithTimeout(ctx, tt.deadline)
 						defer cancel()
 					}
-					c := reqctx.New(ctx, s.reg)
-					r := httptest.NewRequestWithContext(c, http.MethodPost, "/", nil)
-					r.Header.Set("Cookie", cookie)
-					c.SetRequest(r)
+					c := s.beginOn(t, ctx, cookie)
 					v := from(t, c)
-					_, err := v.Exists()
-					require.NoError(t, err)
+					must(v.Exists())
 					leave()
 					s.store.Store = stuck{s.store.Store}
 					began := time.Now()
-					err = act(v)
+					err := act(v)
 					if _, errSave := s.end(t, c); err == nil {
 						err = errSave
 					}
@@ -83,10 +78,7 @@ func TestReadsEndWithTheClient(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	ctx, leave := context.WithCancel(t.Context())
-	c := reqctx.New(ctx, s.reg)
-	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
-	r.Header.Set("Cookie", cookie)
-	c.SetRequest(r)
+	c := s.beginOn(t, ctx, cookie)
 	leave()
 	before := s.store.calls()
 	v := from(t, c)
@@ -98,7 +90,7 @@ func TestReadsEndWithTheClient(t *testing.T) {
 	require.Equal(t, before, s.store.calls(), "a finished request ends nothing")
 }
 
-// stuckLoad is a store whose next Load ends only with its context.
+// stuckLoad is a store whose next Load returns only when its context ends.
 type stuckLoad struct {
 	session.Store
 	begun chan struct{}
@@ -121,12 +113,9 @@ func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, session.Options{})
-			cookie := cookieOf(t, s.do(t, "", func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) }))
+			cookie := s.bind(t, "", "ada", "phone")
 			ctx, leave := context.WithCancel(t.Context())
-			c := reqctx.New(ctx, s.reg)
-			r := httptest.NewRequestWithContext(c, http.MethodPost, "/", nil)
-			r.Header.Set("Cookie", cookie)
-			c.SetRequest(r)
+			c := s.beginOn(t, ctx, cookie)
 			begun := make(chan struct{})
 			s.store.Store = &stuckLoad{s.store.Store, begun}
 			require.NoError(t, session.Loaded.Start(c))
@@ -140,7 +129,7 @@ func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 	}
 }
 
-// A request within a request has the outer one's session: what counts is whether that is committed.
+// A request within a request has the session of the outer one, which can be written until the outer one commits.
 func TestSessionOfAnOuterRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -165,11 +154,8 @@ func TestSessionOfAnOuterRequest(t *testing.T) {
 // A session outlives the context of the function that has asked for it.
 func TestSessionOfAnEndedContext(t *testing.T) {
 	s := newSite(t, session.Options{})
-	c := s.begin(t, s.login(t, "ada"))
-	ctx, cancel := context.WithCancel(c)
+	ctx, cancel := context.WithCancel(s.begin(t, s.login(t, "ada")))
 	v := from(t, ctx)
 	cancel()
-	user, err := v.Get("user")
-	require.NoError(t, err)
-	require.Equal(t, "ada", user)
+	require.Equal(t, "ada", must(v.Get("user")))
 }

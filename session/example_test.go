@@ -29,11 +29,7 @@ func visit(h http.Handler, method, path string, before *http.Response) *http.Res
 // At login a session is bound to a user and gets a new secret. RequireUser answers every
 // other request with 401.
 func ExampleSession_Bind() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, _ := server.New(server.Options{})
 	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
 		// … check the password, and then:
 		return req.Session().Bind("42")
@@ -58,11 +54,7 @@ func ExampleSession_Bind() {
 // A field is a typed value. It is saved when the header goes out.
 func ExampleField() {
 	cart := session.NewField[[]string]("cart")
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, _ := server.New(server.Options{})
 	srv.HandleFunc("POST /cart", func(_ http.ResponseWriter, req *server.Request) error {
 		// Two requests at once add both of their items.
 		return cart.Update(req, func(items []string) ([]string, error) {
@@ -83,16 +75,8 @@ func ExampleField() {
 // A manager lists and ends sessions without a request, for instance when an account is
 // closed.
 func ExampleManager() {
-	store, err := memstore.New(memstore.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	srv, err := server.New(server.Options{SessionStore: store})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	store, _ := memstore.New(memstore.Options{})
+	srv, _ := server.New(server.Options{SessionStore: store})
 	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
 		return req.Session().Bind("42")
 	})
@@ -113,11 +97,7 @@ func ExampleManager() {
 func ExampleFlash() {
 	notice := session.NewFlash[string]("notice")
 	saves := session.NewCounter("saves")
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	srv, _ := server.New(server.Options{})
 	srv.HandleFunc("POST /save", func(_ http.ResponseWriter, req *server.Request) error {
 		return errors.Join(notice.Set(req, "Saved."), saves.Add(req, 1))
 	})

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/session"
 	"github.com/lazyreq/lazyreq/session/memstore"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 var errDown = errors.New("connection refused")
@@ -106,4 +108,20 @@ func TestLoadIsCancelledWithTheRequest(t *testing.T) {
 	user, err := userField.Get(c)
 	require.NoError(t, err, "and the load goes on for the others")
 	require.Equal(t, "ada", user)
+}
+
+// A client whose session cannot be read is not locked out: it begins a new one.
+func TestRecordThatCannotBeReadIsNoSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.store.onLoad = func() error { return fmt.Errorf("half a record: %w", storage.ErrCorrupt) }
+	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
+		require.Empty(t, must(userField.Get(ctx)))
+		require.NoError(t, userField.Set(ctx, "ada"))
+	}))
+	s.store.onLoad = nil
+	require.NotEqual(t, cookie[:38], fresh[:38], "what is there stays")
+	require.Equal(t, "ada", s.user(t, fresh))
+	require.Contains(t, s.log.String(), "half a record")
+	require.Contains(t, s.log.String(), `"level":"ERROR"`)
 }

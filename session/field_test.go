@@ -24,37 +24,27 @@ func TestFieldKeepsItsType(t *testing.T) {
 	s := newSite(t, session.Options{})
 	want := cart{Items: map[string]int{"tea": 2}, Total: 1<<53 + 1}
 	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ session.Session) {
-		zero, err := cartField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, cart{}, zero)
+		require.Equal(t, cart{}, must(cartField.Get(ctx)))
 
 		mine := cart{Items: map[string]int{"tea": 2}, Total: want.Total}
 		require.NoError(t, cartField.Set(ctx, mine))
-		mine.Items["tea"] = 99 // what is set is what it was
+		mine.Items["tea"] = 99 // has no effect on the field
 		got, err := cartField.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		got.Items["tea"] = 77 // what is read is one's own
-		got, err = cartField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(cartField.Get(ctx)))
 	}))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		got, err := cartField.Get(context.WithValue(ctx, ctxKey{}, 1))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		untyped, err := v.Get("cart")
-		require.NoError(t, err)
-		require.Equal(t, map[string]any{"items": map[string]any{"tea": 2.0}, "total": float64(1 << 53)}, untyped)
+		require.Equal(t, map[string]any{"items": map[string]any{"tea": 2.0}, "total": float64(1 << 53)}, must(v.Get("cart")))
 		require.NoError(t, cartField.Delete(ctx))
-		got, err = cartField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, cart{}, got)
+		require.Equal(t, cart{}, must(cartField.Get(ctx)))
 	})
 	s.do(t, cookie, func(_ context.Context, v session.Session) {
-		got, err := v.Get("cart")
-		require.NoError(t, err)
-		require.Nil(t, got)
+		require.Nil(t, must(v.Get("cart")))
 	})
 }
 
@@ -67,12 +57,8 @@ func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 		require.NoError(t, v.Set("cart", map[string]any{"items": map[string]int{"tea": 1}, "total": "hunter2"}))
 	})
 	h := s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		got, err := cartField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, cart{}, got, "not half a value")
-		user, err := userField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, "ada", user, "the login stays")
+		require.Equal(t, cart{}, must(cartField.Get(ctx)), "not half a value")
+		require.Equal(t, "ada", must(userField.Get(ctx)), "the login stays")
 	})
 	require.Empty(t, h["Set-Cookie"])
 	require.Contains(t, s.log.String(), `"field":"cart"`)
@@ -84,7 +70,7 @@ func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 	})
 }
 
-// gobCodec stands for any codec of a user's.
+// gobCodec is an example of an application's codec.
 type gobCodec struct{}
 
 func (gobCodec) Encode(v any) ([]byte, error) {
@@ -105,9 +91,7 @@ func TestFieldWithAnotherCodec(t *testing.T) {
 		require.NoError(t, field.Set(ctx, want))
 	}))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		got, err := field.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(field.Get(ctx)))
 		untyped, err := v.Get("cart")
 		require.NoError(t, err, "the dynamic Get knows JSON only")
 		require.Nil(t, untyped)

@@ -16,18 +16,27 @@ var notice = session.NewFlash[string]("notice")
 
 func (s *site) take(t *testing.T, cookie string) (got string, ok bool) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		var err error
-		got, ok, err = notice.Take(ctx)
-		require.NoError(t, err)
-	})
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { got, ok = s.takeOn(t, ctx) })
 	return got, ok
+}
+
+func (s *site) takeOn(t *testing.T, ctx context.Context) (string, bool) {
+	t.Helper()
+	got, ok, err := notice.Take(ctx)
+	require.NoError(t, err)
+	return got, ok
+}
+
+// leave leaves a notice.
+func (s *site) leave(t *testing.T, cookie, text string) {
+	t.Helper()
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, text)) })
 }
 
 func TestFlashIsReadOnce(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+	s.leave(t, cookie, "saved")
 	before := s.store.calls()
 	got, ok := s.take(t, cookie)
 	require.True(t, ok)
@@ -44,7 +53,7 @@ func TestOneOfManyReadersGetsTheFlash(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	for range 20 {
-		s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+		s.leave(t, cookie, "saved")
 		var got atomic.Int64
 		errs := meet(t, s, cookie, 20, func(ctx context.Context, _ int) error {
 			_, ok, err := notice.Take(ctx)
@@ -67,33 +76,25 @@ func TestFlashInTheSameRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	take := func(ctx context.Context, _ session.Session) {
 		require.NoError(t, notice.Set(ctx, "new"))
-		got, ok, err := notice.Take(ctx)
-		require.NoError(t, err)
+		got, ok := s.takeOn(t, ctx)
 		require.True(t, ok)
 		require.Equal(t, "new", got)
-		_, ok, err = notice.Take(ctx)
-		require.NoError(t, err)
+		_, ok = s.takeOn(t, ctx)
 		require.False(t, ok)
 	}
-	h := s.do(t, "", take)
-	require.Empty(t, h["Set-Cookie"], "nothing is left to save")
+	require.Empty(t, s.do(t, "", take)["Set-Cookie"], "nothing is left to save")
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "unread")) })
+	s.leave(t, cookie, "unread")
 	s.do(t, cookie, take)
 	_, ok := s.take(t, cookie)
 	require.False(t, ok, "it has replaced the one before")
 
+	s.leave(t, cookie, "one")
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		require.NoError(t, notice.Set(ctx, "one"))
-	})
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		got, ok, err := notice.Take(ctx)
-		require.NoError(t, err)
-		require.True(t, ok)
+		got, _ := s.takeOn(t, ctx)
 		require.NoError(t, notice.Set(ctx, got+" more"))
 	})
-	got, ok := s.take(t, cookie)
-	require.True(t, ok)
+	got, _ := s.take(t, cookie)
 	require.Equal(t, "one more", got)
 }
 
@@ -104,9 +105,7 @@ func TestTakeOfAnyField(t *testing.T) {
 		user, err := v.Take("user")
 		require.NoError(t, err)
 		require.Equal(t, "ada", user)
-		user, err = v.Take("user")
-		require.NoError(t, err)
-		require.Nil(t, user)
+		require.Nil(t, must(v.Take("user")))
 	})
 	require.Empty(t, s.user(t, cookie))
 }
@@ -114,7 +113,7 @@ func TestTakeOfAnyField(t *testing.T) {
 func TestFlashTakeFailure(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, "saved")) })
+	s.leave(t, cookie, "saved")
 
 	c := s.begin(t, cookie)
 	s.store.onCommit = down
@@ -144,9 +143,7 @@ func TestFlashThatCannotBeDecodedIsGone(t *testing.T) {
 	require.False(t, ok)
 	require.Contains(t, s.log.String(), `"field":"notice"`)
 	s.do(t, cookie, func(_ context.Context, v session.Session) {
-		left, err := v.Get("notice")
-		require.NoError(t, err)
-		require.Nil(t, left)
+		require.Nil(t, must(v.Get("notice")))
 	})
 	gob := session.NewFlash[cart]("gob").WithCodec(gobCodec{})
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, gob.Set(ctx, cart{Total: 2})) })

@@ -15,7 +15,7 @@ import (
 
 const tokenHeader = "X-Session-Token"
 
-// ask is a request with these lines of the token's header.
+// ask runs a request with these lines of the token's header.
 func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context, v session.Session)) http.Header {
 	t.Helper()
 	c := reqctx.New(t.Context(), s.reg)
@@ -77,7 +77,7 @@ func TestHeaderTokenIsNotReadFromCookies(t *testing.T) {
 	}
 }
 
-// Neither a query nor a form is asked for a token, however it is named.
+// A token is never read from a query or a form.
 func TestTokenInQueryOrFormIsIgnored(t *testing.T) {
 	s := newSite(t, session.Options{})
 	_, token, _ := strings.Cut(s.login(t, "ada"), "=")

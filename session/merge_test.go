@@ -20,8 +20,7 @@ var (
 	seat    = session.NewField[string]("seat").FailOnConflict()
 )
 
-// meet runs n requests that all have loaded the session before any of them writes,
-// and returns their errors.
+// meet runs n requests and returns their errors. All of them load the session before the first one writes.
 func meet(t *testing.T, s *site, cookie string, n int, write func(ctx context.Context, i int) error) []error {
 	t.Helper()
 	errs := make([]error, n)
@@ -53,9 +52,7 @@ func TestConcurrentIncrementsAllCount(t *testing.T) {
 	}
 	require.Equal(t, [3]int64{before[0] + n, before[1] + n, 0}, s.store.calls(), "two store calls each")
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		got, err := visits.Get(ctx)
-		require.NoError(t, err)
-		require.EqualValues(t, n, got)
+		require.EqualValues(t, n, must(visits.Get(ctx)))
 	})
 }
 
@@ -63,9 +60,7 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 	s := newSite(t, session.Options{})
 	get := func(ctx context.Context, want int64) {
 		t.Helper()
-		got, err := visits.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(visits.Get(ctx)))
 	}
 	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
 		get(ctx, 0)
@@ -73,9 +68,7 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		require.NoError(t, visits.Add(ctx, 3))
 		require.NoError(t, v.Add("visits", -1))
 		get(ctx, 4)
-		exists, err := v.Exists()
-		require.NoError(t, err)
-		require.True(t, exists)
+		require.True(t, must(v.Exists()))
 	}))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		get(ctx, 4)
@@ -89,9 +82,7 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		require.NoError(t, v.Set("visits", 10))
 		require.NoError(t, visits.Add(ctx, 1))
 		get(ctx, 11)
-		typed, err := session.NewField[int64]("visits").Get(ctx)
-		require.NoError(t, err)
-		require.EqualValues(t, 11, typed)
+		require.EqualValues(t, 11, must(session.NewField[int64]("visits").Get(ctx)))
 	})
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
 		get(ctx, 11)
@@ -110,9 +101,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 		require.NoError(t, v.Add("n", session.MaxCounter))
 		require.ErrorIs(t, v.Add("n", 1), session.ErrNotCounter)
 		require.Error(t, v.Add("", 1))
-		got, err := session.NewCounter("user").Get(ctx)
-		require.NoError(t, err)
-		require.Zero(t, got)
+		require.Zero(t, must(session.NewCounter("user").Get(ctx)))
 		require.Contains(t, s.log.String(), `"field":"user"`)
 	})
 	require.Equal(t, "ada", s.user(t, cookie))
@@ -123,9 +112,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 		require.NoError(t, v.Add("n", -session.MaxCounter+session.MaxCounter))
 	})
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		got, err := session.NewCounter("n").Get(ctx)
-		require.NoError(t, err)
-		require.EqualValues(t, -session.MaxCounter, got)
+		require.EqualValues(t, -session.MaxCounter, must(session.NewCounter("n").Get(ctx)))
 	})
 	require.Panics(t, func() { session.NewCounter("") })
 }
@@ -161,12 +148,8 @@ func TestOneOfConflictingWritesWins(t *testing.T) {
 	}
 	require.EqualValues(t, 1, won.Load())
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		got, err := seat.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(winner), got)
-		n, err := visits.Get(ctx)
-		require.NoError(t, err)
-		require.EqualValues(t, 1, n, "a save that fails saves nothing else either")
+		require.Equal(t, fmt.Sprint(winner), must(seat.Get(ctx)))
+		require.EqualValues(t, 1, must(visits.Get(ctx)), "a save that fails saves nothing else either")
 	})
 }
 
@@ -218,7 +201,7 @@ func TestFailOnConflict(t *testing.T) {
 	})
 }
 
-// second joins the error of a call of two results with another one.
+// second returns a function that joins err with another error.
 func second(_ any, err error) func(error) error {
 	return func(other error) error { return errors.Join(err, other) }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A session that is started counts as read, also by way of a property that reads it: the response varies
-// with the cookie, and the one load extends the session.
+// A session that is started, even by a property that reads it, counts as read: the response varies with the cookie, and
+// the load touches the session.
 func TestAStartedSessionCountsAsRead(t *testing.T) {
 	type starter interface{ Start(context.Context) error }
 	user := reqctx.NewKey[any]("user")

@@ -37,8 +37,7 @@ func TestRenewReplacesTheSecret(t *testing.T) {
 	})
 }
 
-// An attacker who planted a cookie must not read for ten seconds what its victim's
-// login has written.
+// An attacker who planted a cookie must not read the values that the victim's login has written.
 func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
 		"Set":    func(_ context.Context, v session.Session) error { return v.Set("role", "admin") },
@@ -70,9 +69,7 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 	renewed := cookieOf(t, s.do(t, old, renew))
 
 	h := s.do(t, old, func(ctx context.Context, v session.Session) {
-		user, err := v.Get("user")
-		require.NoError(t, err)
-		require.Equal(t, "ada", user)
+		require.Equal(t, "ada", must(v.Get("user")))
 		before := s.store.calls()
 		_, othersErr := v.RevokeOthers()
 		_, allErr := v.RevokeAll()
@@ -92,28 +89,12 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 	})
 	require.Empty(t, h["Set-Cookie"], "the renewed cookie stays")
 	s.do(t, renewed, func(ctx context.Context, v session.Session) {
-		user, err := v.Get("user")
-		require.NoError(t, err)
-		require.Equal(t, "ada", user)
+		require.Equal(t, "ada", must(v.Get("user")))
 		got, ok, err := notice.Take(ctx)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, "hello", got)
 	})
-}
-
-func TestOnlyTheLatestSecretHasAGrace(t *testing.T) {
-	s := newSite(t, session.Options{})
-	first := s.login(t, "ada")
-	second := cookieOf(t, s.do(t, first, renew))
-	third := cookieOf(t, s.do(t, second, renew))
-	require.Empty(t, s.user(t, first))
-	require.Equal(t, "ada", s.user(t, second))
-	require.Equal(t, "ada", s.user(t, third))
-	s.do(t, third, func(_ context.Context, v session.Session) { require.NoError(t, v.Bind("ada")) })
-	for _, dead := range []string{first, second, third} {
-		require.Empty(t, s.user(t, dead), "Bind ends every grace at once")
-	}
 }
 
 func TestGraceIsAnOption(t *testing.T) {
@@ -130,19 +111,5 @@ func TestGraceIsAnOption(t *testing.T) {
 		require.Equal(t, "ada", s.user(t, old))
 		pass(1)
 		require.Empty(t, s.user(t, old))
-	})
-}
-
-func TestGraceDoesNotOutliveTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, session.Options{IdleTimeout: 5 * time.Second, AbsoluteTimeout: 12 * time.Second})
-		old := s.login(t, "ada")
-		s.do(t, old, renew)
-		for range 2 {
-			pass(2 * time.Second)
-			require.Equal(t, "ada", s.user(t, old))
-		}
-		pass(time.Second)
-		require.Empty(t, s.user(t, old), "reading with an old secret is not use")
 	})
 }

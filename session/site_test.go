@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// site is a server without a server: requests that have a session.
+// site runs requests that have a session, without a server.
 type site struct {
 	store *spy
 	m     *session.Manager
@@ -46,7 +46,12 @@ func newSiteOn(t testing.TB, store session.Store, o session.Options) *site {
 // begin begins a request that carries the cookie line.
 func (s *site) begin(t testing.TB, cookie string) *reqctx.Host {
 	t.Helper()
-	c := reqctx.New(t.Context(), s.reg)
+	return s.beginOn(t, t.Context(), cookie)
+}
+
+// beginOn is begin for a request whose client leaves with ctx.
+func (s *site) beginOn(t testing.TB, ctx context.Context, cookie string) *reqctx.Host {
+	c := reqctx.New(ctx, s.reg)
 	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)
 	if cookie != "" {
 		r.Header.Set("Cookie", cookie)
@@ -65,7 +70,7 @@ func (s *site) end(t testing.TB, c *reqctx.Host) (http.Header, error) {
 	return h, err
 }
 
-// do is a request from its first byte to its last.
+// do runs a whole request.
 func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context, v session.Session)) http.Header {
 	t.Helper()
 	c := s.begin(t, cookie)
@@ -86,11 +91,7 @@ func (s *site) login(t testing.TB, user string) string {
 // user returns the user of the cookie line.
 func (s *site) user(t testing.TB, cookie string) (user string) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		var err error
-		user, err = userField.Get(ctx)
-		require.NoError(t, err)
-	})
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { user = must(userField.Get(ctx)) })
 	return user
 }
 
@@ -98,9 +99,7 @@ var userField = session.NewField[string]("user")
 
 func from(t testing.TB, ctx context.Context) session.Session {
 	t.Helper()
-	v, err := session.From(ctx)
-	require.NoError(t, err)
-	return v
+	return must(session.From(ctx))
 }
 
 // cookieOf returns the one cookie that h sets, as a client would send it back.
@@ -117,57 +116,53 @@ type spy struct {
 	session.Store
 	loads, commits, destroys atomic.Int64
 
-	onLoad, onCommit, onDestroy, onUser func() error // nil, or called before the store is
+	onLoad, onCommit, onDestroy, onUser func() error // nil, or called before the store
 }
 
-func (s *spy) calls() [3]int64 {
-	return [3]int64{s.loads.Load(), s.commits.Load(), s.destroys.Load()}
+func (s *spy) calls() [3]int64 { return [3]int64{s.loads.Load(), s.commits.Load(), s.destroys.Load()} }
+
+// before returns the error of a hook, if there is one.
+func before(hook func() error) error {
+	if hook == nil {
+		return nil
+	}
+	return hook()
 }
 
 func (s *spy) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	s.loads.Add(1)
-	if s.onLoad != nil {
-		if err := s.onLoad(); err != nil {
-			return storage.Record{}, err
-		}
+	if err := before(s.onLoad); err != nil {
+		return storage.Record{}, err
 	}
 	return s.Store.Load(ctx, l, d, lim)
 }
 
 func (s *spy) Commit(ctx context.Context, d storage.Delta) error {
 	s.commits.Add(1)
-	if s.onCommit != nil {
-		if err := s.onCommit(); err != nil {
-			return err
-		}
+	if err := before(s.onCommit); err != nil {
+		return err
 	}
 	return s.Store.Commit(ctx, d)
 }
 
 func (s *spy) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
 	s.destroys.Add(1)
-	if s.onDestroy != nil {
-		if err := s.onDestroy(); err != nil {
-			return err
-		}
+	if err := before(s.onDestroy); err != nil {
+		return err
 	}
 	return s.Store.Destroy(ctx, l, d)
 }
 
 func (s *spy) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
-	if s.onUser != nil {
-		if err := s.onUser(); err != nil {
-			return nil, err
-		}
+	if err := before(s.onUser); err != nil {
+		return nil, err
 	}
 	return s.Store.List(ctx, user, lim)
 }
 
 func (s *spy) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
-	if s.onUser != nil {
-		if err := s.onUser(); err != nil {
-			return 0, err
-		}
+	if err := before(s.onUser); err != nil {
+		return 0, err
 	}
 	return s.Store.Revoke(ctx, user, match)
 }

@@ -112,7 +112,7 @@ func TestFindReturnsOneTokenOnly(t *testing.T) {
 	require.False(t, ok || sent)
 }
 
-// Whatever the header, a token that is found is in it, in its one text.
+// A token that is found in a header is there in its only form.
 func FuzzParseCookie(f *testing.F) {
 	_, text := newToken(newLocator())
 	for _, seed := range []string{

@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// update is a request that does nothing but update the balance.
+// update runs a request that only updates the balance.
 func (s *site) update(t *testing.T, cookie string, fn func(int) (int, error)) error {
 	c := s.begin(t, cookie)
 	if err := balance.Update(c, fn); err != nil {
@@ -24,8 +24,8 @@ func (s *site) update(t *testing.T, cookie string, fn func(int) (int, error)) er
 	return errors.Join(c.Commit(http.StatusOK, http.Header{}), c.Finish())
 }
 
-// hold begins an update on a goroutine and returns once it has the turn. The update ends
-// after release, with the result of end.
+// hold begins an update on a goroutine and returns when it has the turn. After release, the update ends with the result of
+// end.
 func (s *site) hold(t *testing.T, cookie string, end func(int) (int, error)) (release func()) {
 	held, released := make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() { close(held); <-released })
@@ -41,8 +41,7 @@ func (s *site) hold(t *testing.T, cookie string, end func(int) (int, error)) (re
 
 var errRefused = errors.New("refused")
 
-// inBubble runs test with a fake clock, on a site and the cookie of a session. No update may be
-// left in a queue.
+// inBubble runs test with a fake clock, a site and the cookie of a session. It fails if an update is left in a queue.
 func inBubble(t *testing.T, test func(t *testing.T, s *site, cookie string)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{})

@@ -18,12 +18,14 @@ func plus(n int) func(int) (int, error) { return func(v int) (int, error) { retu
 
 func (s *site) balance(t *testing.T, cookie string) (n int) {
 	t.Helper()
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		var err error
-		n, err = balance.Get(ctx)
-		require.NoError(t, err)
-	})
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { n = must(balance.Get(ctx)) })
 	return n
+}
+
+// setBalance is another request that writes the balance.
+func (s *site) setBalance(t *testing.T, cookie string, n int) {
+	t.Helper()
+	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, n)) })
 }
 
 func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
@@ -33,9 +35,7 @@ func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
 	h := s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, balance.Update(ctx, plus(5)))
 		require.Equal(t, 5, s.balance(t, cookie), "another request sees it already")
-		got, err := balance.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, 5, got, "and this one too")
+		require.Equal(t, 5, must(balance.Get(ctx)), "and this one too")
 	})
 	require.Empty(t, h["Set-Cookie"])
 	require.Equal(t, [3]int64{before[0] + 2, before[1] + 1, 0}, s.store.calls())
@@ -77,21 +77,34 @@ func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 	}
 }
 
+// Another request, or another goroutine of the same request, changes the field while fn runs.
 func TestUpdateRetriesWithTheNewValue(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	var seen []int
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
-			seen = append(seen, v)
-			if len(seen) == 1 {
-				s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, 40)) })
+	for name, tt := range map[string]struct {
+		cookie string
+		change func(ctx context.Context) error
+	}{
+		"another request": {cookie, func(context.Context) error { s.setBalance(t, cookie, 40); return nil }},
+		"no session":      {"", func(ctx context.Context) error { return balance.Set(ctx, 40) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []int
+			h := s.do(t, tt.cookie, func(ctx context.Context, _ session.Session) {
+				require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
+					if seen = append(seen, v); len(seen) == 1 {
+						require.NoError(t, tt.change(ctx))
+					}
+					return v + 2, nil
+				}))
+			})
+			if tt.cookie == "" {
+				tt.cookie = cookieOf(t, h)
 			}
-			return v + 2, nil
-		}))
-	})
-	require.Equal(t, []int{0, 40}, seen)
-	require.Equal(t, 42, s.balance(t, cookie))
+			require.Equal(t, []int{0, 40}, seen)
+			require.Equal(t, 42, s.balance(t, tt.cookie))
+		})
+	}
 }
 
 func TestUpdateGivesUpUnderContention(t *testing.T) {
@@ -101,13 +114,13 @@ func TestUpdateGivesUpUnderContention(t *testing.T) {
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		err := balance.Update(ctx, func(v int) (int, error) {
 			tries++
-			s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, v+1000)) })
+			s.setBalance(t, cookie, v+1000)
 			return v + 1, nil
 		})
 		require.ErrorIs(t, err, session.ErrConflict)
 		requireStatus(t, err, http.StatusConflict)
-		require.Equal(t, 64, tries)
 	})
+	require.Equal(t, 64, tries)
 }
 
 func TestUpdateThatRefusesChangesNothing(t *testing.T) {
@@ -130,67 +143,57 @@ func TestUpdateThatRefusesChangesNothing(t *testing.T) {
 func TestUpdateWithoutSessionIsSavedWithTheRest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
-		require.NoError(t, balance.Update(ctx, plus(3)))
-		require.NoError(t, balance.Update(ctx, plus(4)))
-		require.NoError(t, v.Set("user", "ada"))
+		require.NoError(t, errors.Join(balance.Update(ctx, plus(3)), balance.Update(ctx, plus(4)), v.Set("user", "ada")))
 		require.Zero(t, s.store.calls())
 	}))
 	require.Equal(t, 7, s.balance(t, cookie))
 }
 
-// An update over the request's own addition depends on the number that
-// was loaded; if that was changed, the save is a conflict.
+// An update over the request's own addition depends on the loaded number. If that was changed, the save is a conflict.
 func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	count := session.NewCounter("balance")
 	c := s.begin(t, cookie)
-	require.NoError(t, count.Add(c, 1))
+	require.NoError(t, session.NewCounter("balance").Add(c, 1))
 	require.NoError(t, balance.Update(c, plus(10)))
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, count.Add(ctx, 100)) })
+	s.setBalance(t, cookie, 100)
 	_, err := s.end(t, c)
 	require.ErrorIs(t, err, session.ErrConflict)
 	require.Equal(t, 100, s.balance(t, cookie))
 }
 
+// The session ends, or the header goes out, before the update or while its function runs.
 func TestUpdateOfAnEndedSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	c := s.begin(t, cookie)
-	_, err := balance.Get(c)
-	require.NoError(t, err)
+	must(balance.Get(c))
 	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Destroy()) })
 	require.ErrorIs(t, balance.Update(c, plus(1)), session.ErrGone)
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, balance.Update(c, plus(1)), reqctx.ErrCommitted)
 	require.Zero(t, s.balance(t, cookie))
-}
 
-func TestUpdateWhileTheSessionEnds(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v session.Session) {
+	s.do(t, s.login(t, "ada"), func(ctx context.Context, v session.Session) {
 		err := balance.Update(ctx, func(int) (int, error) { return 1, v.Destroy() })
 		require.ErrorIs(t, err, session.ErrGone)
 	})
-	c := s.begin(t, s.login(t, "ada"))
-	err := balance.Update(c, func(int) (int, error) { return 1, c.Commit(http.StatusOK, http.Header{}) })
-	require.ErrorIs(t, err, reqctx.ErrCommitted)
-	c = s.begin(t, "")
-	err = balance.Update(c, func(int) (int, error) {
-		return 1, errors.Join(balance.Set(c, 1), c.Commit(http.StatusOK, http.Header{}))
-	})
-	require.ErrorIs(t, err, reqctx.ErrCommitted)
+	for _, cookie := range []string{s.login(t, "ada"), ""} {
+		c = s.begin(t, cookie)
+		err := balance.Update(c, func(int) (int, error) {
+			return 1, errors.Join(visits.Add(c, 1), c.Commit(http.StatusOK, http.Header{}))
+		})
+		require.ErrorIs(t, err, reqctx.ErrCommitted)
+	}
 }
 
 func TestUpdateWithStoreDown(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	c := s.begin(t, cookie)
-	_, err := balance.Get(c)
-	require.NoError(t, err)
+	must(balance.Get(c))
 	s.store.onCommit = down
-	err = balance.Update(c, plus(1))
+	err := balance.Update(c, plus(1))
 	require.ErrorIs(t, err, errDown)
 	requireStatus(t, err, http.StatusServiceUnavailable)
 	s.store.onCommit = func() error { return session.ErrConflict }
@@ -205,33 +208,13 @@ func TestUpdateWithStoreDown(t *testing.T) {
 func TestUpdateOfAValueThatCannotBeDecoded(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		require.NoError(t, v.Set("cart", strings.Repeat("x", 10)))
-	})
+	s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, v.Set("cart", strings.Repeat("x", 10))) })
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
 		require.NoError(t, cartField.Update(ctx, func(c cart) (cart, error) {
 			require.Equal(t, cart{}, c)
 			return cart{Total: 1}, nil
 		}))
 		require.Contains(t, s.log.String(), `"field":"cart"`)
-		got, err := cartField.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, cart{Total: 1}, got)
+		require.Equal(t, cart{Total: 1}, must(cartField.Get(ctx)))
 	})
-}
-
-// Without a session, an update retries if another goroutine of its request has written.
-func TestUpdateRetriesOverAWriteOfItsRequest(t *testing.T) {
-	s := newSite(t, session.Options{})
-	var seen []int
-	cookie := cookieOf(t, s.do(t, "", func(ctx context.Context, _ session.Session) {
-		require.NoError(t, balance.Update(ctx, func(v int) (int, error) {
-			if seen = append(seen, v); len(seen) == 1 {
-				require.NoError(t, balance.Set(ctx, 40))
-			}
-			return v + 2, nil
-		}))
-	}))
-	require.Equal(t, []int{0, 40}, seen)
-	require.Equal(t, 42, s.balance(t, cookie))
 }

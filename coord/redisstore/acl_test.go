@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md, and
-// without each of its commands one after the other fails to do all that there is.
+// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md. Then it removes each of the user's
+// commands in turn, and something fails.
 func TestDocumentedUserSuffices(t *testing.T) {
 	words := testhost.ParseUser(t, "../../docs/redis.md", "coord")
 	server := testhost.StartRedis(t)
@@ -34,14 +34,14 @@ func TestDocumentedUserSuffices(t *testing.T) {
 	require.NoError(t, allowed(t, c, admin))
 	for i, word := range words {
 		if !strings.HasPrefix(word, "+") || slices.Contains([]string{"+hello", "+ping", "+eval"}, word) {
-			continue // the test's client can do without
+			continue // the test's client does not need it
 		}
 		set(slices.Delete(slices.Clone(words), i, i+1))
 		require.Error(t, allowed(t, server.ClientAs("coord"), admin), "nothing needs %s", word)
 	}
 }
 
-// allowed does all that there is, and returns why something could not be done.
+// allowed runs all operations and returns the first failure.
 func allowed(t *testing.T, c, admin *redis.Client) error {
 	t.Helper()
 	require.NoError(t, admin.FlushAll(t.Context()).Err())

@@ -19,15 +19,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// fight has workers in many processes that compete for the leases of some users and are killed
-// and stopped meanwhile.
+// fight is a competition of workers in many processes for the leases of some users. Meanwhile, processes are killed and
+// stopped.
 type fight struct {
 	processes, users int
 	length           time.Duration
 	spoil            func(coord.LeaseStore) coord.LeaseStore // makes a store with a bug; nil for none
 }
 
-// fightLeases are renewed, so that a live worker has one for up to five seconds.
+// A worker that lives renews its lease for up to five seconds.
 var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLifetime: 5 * time.Second, Poll: 200 * time.Millisecond}
 
 // seen is an event that a worker reports.
@@ -40,7 +40,7 @@ type seen struct {
 	Accepted bool
 }
 
-// fenced is a thing that refuses a number below the largest it has seen.
+// fenced is a target that refuses a number below the largest that it has seen.
 var fenced = redis.NewScript(`
 local n, top = tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'top') or 0)
 local order = redis.call('HINCRBY', KEYS[1], 'order', 1)
@@ -62,7 +62,7 @@ func (w *worker) say(s seen) {
 	_ = w.enc.Encode(s) // fails if the parent has ended
 }
 
-// serve is a process's part, until in ends.
+// serve runs a process until in ends.
 func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 	defer c.Close()
@@ -92,7 +92,7 @@ func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
 	wg.Wait()
 }
 
-// work does what a holder does, for some time: look whether it still is one, and write.
+// work checks for some time whether the worker still holds the lease, and writes.
 func (w *worker) work(ctx context.Context, l *coord.Lease) error {
 	w.say(seen{What: "got", User: l.User(), Number: l.Number(), At: time.Now()})
 	end := time.After(rand.N(3 * time.Second))
@@ -116,7 +116,7 @@ func (w *worker) work(ctx context.Context, l *coord.Lease) error {
 	}
 }
 
-// arena is the parent's part.
+// arena is the parent of the processes.
 type arena struct {
 	t       *testing.T
 	f       fight
@@ -130,7 +130,7 @@ type arena struct {
 	open map[[2]any]*leaseHold // by process and number
 }
 
-// run has the fight and returns the error of checkLeases.
+// run runs the fight and returns the error of checkLeases.
 func (f fight) run(t *testing.T) error {
 	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
 	server := testhost.StartRedis(t)
@@ -210,8 +210,8 @@ func (a *arena) note(process int, s seen) {
 	}
 }
 
-// attack kills and stops processes, for as long as the fight lasts. What was killed is
-// started again, what was stopped goes on.
+// attack kills and stops processes during the fight. It starts new ones for those that it has killed, and resumes those
+// that it has stopped.
 func (a *arena) attack(running []*testhost.Process) (killed, stopped int) {
 	resume := make(map[int]time.Time) // of those that stand still
 	for end := time.Now().Add(a.f.length); time.Now().Before(end); {
@@ -241,7 +241,6 @@ func (a *arena) attack(running []*testhost.Process) (killed, stopped int) {
 	return killed, stopped
 }
 
-// TestProcessesCompeteForLeases has eight processes fight for the leases of twenty users.
 func TestProcessesCompeteForLeases(t *testing.T) {
 	require.NoError(t, fight{processes: 8, users: 20, length: testenv.Duration(t, 4*time.Second)}.run(t))
 }
@@ -273,8 +272,8 @@ func (s spoiled) Renew(ctx context.Context, user string, r coord.LeaseRequest) (
 	return s.LeaseStore.Renew(ctx, user, r)
 }
 
-// TestCompetitionDetectsBrokenStores checks that the test before this one can fail. Chance has to kill or stop
-// the right process at the right time: it has five fights for that.
+// TestCompetitionDetectsBrokenStores checks that TestProcessesCompeteForLeases can fail. Each bug shows only if the right
+// process is killed or stopped at the right time, so there are five tries.
 func TestCompetitionDetectsBrokenStores(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bug  spoiled

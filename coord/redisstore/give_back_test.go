@@ -17,7 +17,6 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
-// TestMayBeGranted is what may have been granted.
 func TestMayBeGranted(t *testing.T) {
 	left := errors.New("left")
 	ended, cancel := context.WithCancelCause(t.Context())

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
-// patient is for tests that are not about time: machines that test are busy.
+// patient is for tests that are not about time, because the machine may be busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}
 
 func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
@@ -56,3 +56,11 @@ func key(n int) coord.TokenKey { return coord.TokenKey{byte(n)} }
 
 // pass lets time go by.
 func pass(d time.Duration) { <-time.After(d) }
+
+// must returns v. It panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

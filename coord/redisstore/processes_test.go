@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// connect returns the store of a process of its own.
+// connect returns a store for this process.
 func connect(t *testing.T, addr string) *redisstore.Store {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
@@ -27,7 +27,7 @@ func connect(t *testing.T, addr string) *redisstore.Store {
 	return newStore(t, c, patient)
 }
 
-// uses lets n goroutines use a token at one moment, and returns how many succeeded.
+// uses uses a token from n goroutines at the same moment, and returns how many succeeded.
 func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 	var used atomic.Int64
 	var wg sync.WaitGroup
@@ -48,8 +48,7 @@ func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 	return int(used.Load())
 }
 
-// TestFourProcessesUseATokenOnce has four processes with fifty goroutines use each of a
-// thousand tokens.
+// Four processes with fifty goroutines use each of a thousand tokens.
 func TestFourProcessesUseATokenOnce(t *testing.T) {
 	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) {
 		tokens := newTokens(t, connect(t, addr))
@@ -76,8 +75,7 @@ func TestFourProcessesUseATokenOnce(t *testing.T) {
 		winners[0] += total
 		for i, a := range answers {
 			require.True(t, a.Scan())
-			n, err := strconv.Atoi(a.Text())
-			require.NoError(t, err)
+			n := must(strconv.Atoi(a.Text()))
 			winners[i+1] += n
 			total += n
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestLostReplyIsAnError ends the connection in the middle of the
-// replies to a creation, a change and a destruction.
+// TestLostReplyIsAnError ends the connection during the replies to a creation and a change.
 func TestLostReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
@@ -43,8 +42,7 @@ func TestLostReplyIsAnError(t *testing.T) {
 			create.Create = true
 			lost(func() error { return s.Commit(t.Context(), create) })
 			lost(func() error { return s.Commit(t.Context(), v.delta("cart", "3")) })
-			rec, err := direct.Load(t.Context(), v.locator, v.digest, limits)
-			require.NoError(t, err)
+			rec := must(direct.Load(t.Context(), v.locator, v.digest, limits))
 			require.Equal(t, map[string][]byte{"user": []byte("ada"), "cart": []byte("3")}, rec.Fields)
 			require.NoError(t, direct.Destroy(t.Context(), old.locator, old.digest))
 			recovers(t, s)
@@ -54,8 +52,8 @@ func TestLostReplyIsAnError(t *testing.T) {
 	}
 }
 
-// TestFaultsLoseNoAcknowledgedWrite has writers while all kinds of faults come and go, then
-// destroys their session in the middle of one: late writes don't bring it back.
+// TestFaultsLoseNoAcknowledgedWrite runs writers while faults of all kinds come and go. Then it destroys their session during
+// a fault: late writes don't bring it back.
 func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
@@ -104,8 +102,8 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	require.Zero(t, server.Client(nil).Exists(t.Context(), v.key()).Val(), "revived")
 }
 
-// takes fails unless the operation takes no longer than timeout, within 50 ms, and fails. It
-// is tried five times, as the machine may be busy.
+// takes fails unless the operation fails after timeout, within 50 ms. It tries five times, because the machine may be
+// busy.
 func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 	t.Helper()
 	best := time.Hour
@@ -122,7 +120,6 @@ func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 	require.LessOrEqual(t, best, timeout+50*time.Millisecond, name...)
 }
 
-// TestEveryOperationHasADeadline checks the deadline of every operation.
 func TestEveryOperationHasADeadline(t *testing.T) {
 	t.Parallel()
 	const timeout = 50 * time.Millisecond
@@ -148,7 +145,7 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 	}
 }
 
-// TestTimeoutCoversAllCalls has each call take most of it.
+// Each call takes most of the timeout.
 func TestTimeoutCoversAllCalls(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
@@ -168,7 +165,7 @@ func TestTimeoutCoversAllCalls(t *testing.T) {
 	}
 }
 
-// TestSessionsAfterACrash has a Redis that keeps its data, or loses it.
+// Redis crashes and keeps its data, and then loses it.
 func TestSessionsAfterACrash(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t, testhost.Durable...)

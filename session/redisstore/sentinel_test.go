@@ -12,8 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestFailoverUnderLoad checks that writes fail during it, if at all, and work again
-// soon after.
+// TestFailoverUnderLoad checks that writes fail only during a failover.
 func TestFailoverUnderLoad(t *testing.T) {
 	for name, fail := range map[string]func(*testhost.Sentinel){
 		"in good order": (*testhost.Sentinel).Failover,
@@ -38,8 +37,8 @@ func TestFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFailoverLosesUnreplicatedWrites shows what the documentation says: what never
-// reached the replica is undone, a destruction too.
+// TestFailoverLosesUnreplicatedWrites checks the documented limit: writes that never reached the replica are undone, and
+// so is a destruction.
 func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
 	host := testhost.StartSentinel(t, testhost.Durable...)

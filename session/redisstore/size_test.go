@@ -49,7 +49,7 @@ func TestSessionHasALargestSize(t *testing.T) {
 	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), storage.ErrTooLarge, "it is not even sent")
 }
 
-// TestSizeIsKept commits at random, and the size that is stored stays the sum.
+// TestSizeIsKept makes random commits. The stored size stays the sum of the sizes of the fields.
 func TestSizeIsKept(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -66,8 +66,7 @@ func TestSizeIsKept(t *testing.T) {
 			}
 		}
 		require.NoError(t, s.Commit(t.Context(), d))
-		rec, err := s.Load(t.Context(), v.locator, v.digest, limits)
-		require.NoError(t, err)
+		rec := must(s.Load(t.Context(), v.locator, v.digest, limits))
 		want := 0
 		for name, value := range rec.Fields {
 			want += perField + len(name) + len(value)
@@ -76,7 +75,7 @@ func TestSizeIsKept(t *testing.T) {
 	}
 }
 
-// TestCallerMayReuseItsBytes leaves a save that Redis has only half received.
+// TestCallerMayReuseItsBytes changes the bytes of a save that Redis has only half received.
 func TestCallerMayReuseItsBytes(t *testing.T) {
 	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)

@@ -1,9 +1,7 @@
 package redisstore_test
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"flag"
 	"testing"
 	"time"
@@ -32,8 +30,7 @@ var limits = storage.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: ti
 
 func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.New(c, o)
-	require.NoError(t, err)
+	s := must(redisstore.New(c, o))
 	return s
 }
 
@@ -97,7 +94,7 @@ func TestRedisConformsToStore(t *testing.T) {
 	}
 }
 
-// TestRedisClusterConformsToStore has sessions on one node and their users' indexes on another.
+// Sessions and their users' indexes are on different nodes.
 func TestRedisClusterConformsToStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, aging(testhost.StartCluster(t).Client(nil)))
@@ -110,7 +107,7 @@ func TestRedisSentinelConformsToStore(t *testing.T) {
 // aging moves the clock of a real server by making everything in it older.
 func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 
-// agingAs has one client for the store, and another that may do everything.
+// agingAs is aging with a second client that may run all commands.
 func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
@@ -153,17 +150,6 @@ func TestMiniredisConformsToStore(t *testing.T) {
 	})
 }
 
-func TestEndedContextReturnsItsError(t *testing.T) {
-	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("left"))
-	v := newVisitor()
-	_, err := s.Load(ctx, v.locator, v.digest, limits)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, s.Commit(ctx, v.delta()), context.Canceled)
-	require.ErrorIs(t, s.Destroy(ctx, v.locator, v.digest), context.Canceled)
-}
-
 func TestPrefixKeepsApplicationsApart(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	one := newStore(t, c, redisstore.Options{Prefix: "one:", Timeout: patient.Timeout})
@@ -194,7 +180,7 @@ func TestOperationIsOneCall(t *testing.T) {
 		}},
 		{"destroy", func() error { return s.Destroy(t.Context(), v.locator, v.digest) }},
 	}
-	for _, step := range steps { // the scripts get known
+	for _, step := range steps { // loads the scripts
 		require.NoError(t, step.call(), step.name)
 	}
 	sources, _ := server.Calls("eval")
@@ -206,4 +192,12 @@ func TestOperationIsOneCall(t *testing.T) {
 	}
 	again, _ := server.Calls("eval")
 	require.Equal(t, sources, again)
+}
+
+// must returns v. It panics if err is not nil.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

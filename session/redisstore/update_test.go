@@ -13,8 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// TestUpdatesOfOneSessionAllCount makes 640 updates of one field, 32 at a time, on one
-// server and on two that share a Redis.
+// TestUpdatesOfOneSessionAllCount makes 640 updates of one field, 32 at a time, on one or two servers that share a Redis.
 func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 	real := func(t *testing.T) *redis.Client { return testhost.StartRedis(t).Client(nil) }
 	mini := func(t *testing.T) *redis.Client { return testhost.StartMiniredis(t).Client() }
@@ -33,8 +32,7 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 			for i := range sites {
 				sites[i] = newSite(t, c)
 			}
-			cookie, err := sites[0].request(t, nil, login)
-			require.NoError(t, err)
+			cookie := must(sites[0].request(t, nil, login))
 			var wg sync.WaitGroup
 			for i := range 32 {
 				wg.Go(func() {
@@ -46,7 +44,7 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			_, err = sites[0].request(t, cookie, func(s session.Session) error {
+			_, err := sites[0].request(t, cookie, func(s session.Session) error {
 				n, err := s.Get("n")
 				require.EqualValues(t, 640, n)
 				return err
@@ -56,7 +54,7 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 	}
 }
 
-// increment is a request that adds one with an update.
+// increment runs a request that adds one with an update.
 func (s site) increment(t *testing.T, cookie *http.Cookie) error {
 	c := s.begin(t, cookie)
 	err := session.NewField[int]("n").Update(c, func(n int) (int, error) { return n + 1, nil })
