@@ -3,34 +3,37 @@ package graceful
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	// quietTime is how long a stopped listener waits for a last connection. A handshake of TCP takes less
-	// within a data centre.
+	// quietTime is how long a stopped listener waits for a last connection. Within a data centre, a TCP handshake takes
+	// less time.
 	quietTime = 2 * time.Millisecond
-	// maxStopTime bounds the time if there are always new connections.
+	// maxStopTime is how long a stopped listener accepts connections if new ones come all the time.
 	maxStopTime = 200 * time.Millisecond
 )
 
-// Listen listens on a TCP address, without Multipath TCP, whose listeners can't refuse.
+// Listen listens on a TCP address. It does not use Multipath TCP, because its listeners cannot refuse connections.
 func Listen(address string) (net.Listener, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false)
 	return c.Listen(context.Background(), "tcp", address)
 }
 
-// deadliner is a listener of the kernel.
+// deadliner is a listener whose connections wait in the kernel until they are accepted.
 type deadliner interface{ SetDeadline(time.Time) error }
 
 // listener is a listener that can be stopped without resetting the connections that wait to be accepted.
 type listener struct {
 	net.Listener
-	base  deadliner     // nil if connections don't wait in the kernel
+	base  deadliner     // may be nil
 	ended chan struct{} // closed by end
 	once  sync.Once
 
@@ -44,7 +47,7 @@ func newListener(l, base net.Listener) *listener {
 	return out
 }
 
-// stop has Accept return the connections that wait, and then [net.ErrClosed].
+// stop makes Accept return the waiting connections, and then [net.ErrClosed].
 func (l *listener) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +78,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// beginAccept prepares Accept. It reports whether the listener was stopped, and whether Accept is not to
-// wait for connections any more.
+// beginAccept prepares Accept. It reports whether the listener was stopped, and whether Accept must not wait for more
+// connections.
 func (l *listener) beginAccept() (stopping, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,4 +109,24 @@ func (l *listener) Close() (err error) {
 func (l *listener) end() {
 	_ = l.Close()
 	close(l.ended)
+}
+
+// DelayClose makes net/http end the connection of w half a second after the response. net/http does this itself when a
+// part of the request's body is unread. But it closes the connection at once if the client has asked for the end of the
+// connection and, before Go 1.27, after "Expect: 100-continue". Then the reset can reach the client before the response.
+func DelayClose(w http.ResponseWriter) {
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
+	}
+	// A MaxBytesReader has this effect when its limit is exceeded.
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
+}
+
+// ClosesAtOnce reports whether [DelayClose] is necessary if a part of r's body is unread.
+func ClosesAtOnce(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.Close || r.Header.Get("Expect") != "")
 }

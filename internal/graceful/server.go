@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Server serves with an [http.Server]. The Shutdown of net/http drops requests that are on their way, on
-// connections that wait to be accepted, are new or are idle. Shutdown of a Server serves them.
+// Server serves with an [http.Server]. The Shutdown of net/http drops requests that have been sent but not read, on
+// connections that are idle, new, or not accepted yet. The Shutdown of a Server serves them.
 type Server struct {
-	// Window is how long Shutdown keeps a connection without a request. [New] sets it to a second.
+	// Window is how long Shutdown keeps a connection without a request. [New] sets it to one second.
 	Window time.Duration
 
 	http   *http.Server
@@ -32,21 +32,21 @@ type conn struct {
 	idle   time.Time   // when Shutdown first saw it without a request; zero if it has one
 }
 
-// New returns a server that serves with s, and sets its ConnState.
+// New returns a server that serves with s. It sets the ConnState of s.
 func New(s *http.Server) *Server {
 	g := &Server{Window: time.Second, http: s, listeners: map[*listener]struct{}{}}
 	s.ConnState = g.observe
 	return g
 }
 
-// Ending reports whether each response must have the header "Connection: close", since Shutdown accepts no
-// more connections. Over HTTP/2, net/http sends a GOAWAY in its place.
+// Ending reports whether Shutdown accepts no more connections. From then on, each response must have the header
+// "Connection: close". Over HTTP/2, net/http sends a GOAWAY instead.
 func (s *Server) Ending() bool { return s.ending.Load() }
 
-// observe keeps account of connections.
+// observe keeps track of connections.
 func (s *Server) observe(c net.Conn, state http.ConnState) {
 	if !reflect.ValueOf(c).Comparable() {
-		return // it can't be a key; net/http's Shutdown waits for it
+		return // it cannot be a key of a map; net/http's Shutdown waits for it
 	}
 	switch state {
 	case http.StateNew:
@@ -60,43 +60,32 @@ func (s *Server) observe(c net.Conn, state http.ConnState) {
 	}
 }
 
-// Serve serves the clients of l until Shutdown. It then returns [http.ErrServerClosed]. l is base, or is
-// built on base.
+// Serve serves the clients of l until Shutdown. It then returns [http.ErrServerClosed]. l is base, or is built on base.
 func (s *Server) Serve(l, base net.Listener) error {
 	tracked := newListener(l, base)
 	defer tracked.end()
-	if !s.add(tracked) {
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
 		return http.ErrServerClosed
 	}
+	s.listeners[tracked] = struct{}{}
+	s.mu.Unlock()
+
 	err := s.http.Serve(tracked)
-	if s.remove(tracked) {
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, tracked)
+	if s.stopping {
 		return http.ErrServerClosed
 	}
 	return err
 }
 
-// add adds a listener, unless the server is stopping.
-func (s *Server) add(l *listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return false
-	}
-	s.listeners[l] = struct{}{}
-	return true
-}
-
-// remove removes a listener and reports whether the server is stopping.
-func (s *Server) remove(l *listener) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listeners, l)
-	return s.stopping
-}
-
-// Shutdown serves the connections that wait to be accepted, and accepts no more. It waits until all
-// connections are closed, and closes those that have had no request for the window. When ctx ends first, it
-// closes idle connections and returns the error of ctx.
+// Shutdown serves the connections that wait to be accepted, and accepts no others. It waits until all connections are
+// closed, and closes connections that have had no request for the window. If ctx ends first, it closes idle connections
+// and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, l := range s.stop() {
 		select {
@@ -104,7 +93,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	s.ending.Store(true) // a client that gets this earlier would connect again
+	s.ending.Store(true) // earlier, a client that is told to close would connect again
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for s.closeIdle(time.Now()) && ctx.Err() == nil {
@@ -128,8 +117,7 @@ func (s *Server) stop() (all []*listener) {
 	return all
 }
 
-// closeIdle closes the connections that have had no request for the window. It reports whether any
-// connection is left.
+// closeIdle closes connections that have had no request for the window. It reports whether any connection is left.
 func (s *Server) closeIdle(now time.Time) (left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +129,7 @@ func (s *Server) closeIdle(now time.Time) (left bool) {
 		case c.idle.IsZero():
 			c.idle = now
 		case now.Sub(c.idle) >= s.Window:
-			c.idle = now.Add(time.Hour)                // so that it is closed once
+			c.idle = now.Add(time.Hour)                // so that it is closed only once
 			go func() { _ = key.(net.Conn).Close() }() // TLS may wait for the client
 		}
 		return true

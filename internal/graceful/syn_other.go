@@ -2,5 +2,5 @@
 
 package graceful
 
-// dropSYN does nothing: a client that connects at the last moment is reset.
+// dropSYN does nothing. So the connection of a client that connects at the last moment is reset.
 func dropSYN(any) {}
