@@ -7,17 +7,13 @@ import (
 	"strconv"
 )
 
-// assemble returns the files of the package in which block i of a page is checked, its own first.
+// assemble returns the files of the package in which block i of a page is checked. The block's own file is first.
 func (c *checker) assemble(page []unit, i int) []*ast.File {
 	u := page[i]
 	if u.program {
 		return []*ast.File{u.file}
 	}
-	others := slices.Clone(page[:i])
-	slices.Reverse(others)
-	others = append(append(others, page[i+1:]...), c.prelude)
-
-	taken := map[string]bool{"main": true, "init": true, "_": true} // and names of the block, or of a nearer one
+	taken := map[string]bool{"main": true, "init": true, "_": true} // names of the block or of a nearer one
 	for _, spec := range u.file.Imports {
 		taken[c.importName(spec)] = true
 	}
@@ -27,12 +23,17 @@ func (c *checker) assemble(page []unit, i int) []*ast.File {
 		}
 	}
 	own := *u.file
-	files := []*ast.File{&own}
-	inForce := []map[string]string{c.importsInForce(page[:i+1])}
-	for _, other := range others {
-		files = append(files, withoutNames(other.file, taken))
-		inForce = append(inForce, c.importsInForce(append(slices.Clone(before(page, other)), other)))
+	files, inForce := []*ast.File{&own}, []map[string]string{c.importsInForce(page[:i+1])}
+	add := func(other unit, blocks []unit) {
+		files, inForce = append(files, withoutNames(other.file, taken)), append(inForce, c.importsInForce(blocks))
 	}
+	for k := i - 1; k >= 0; k-- {
+		add(page[k], page[:k+1])
+	}
+	for k := i + 1; k < len(page); k++ {
+		add(page[k], page[:k+1])
+	}
+	add(c.prelude, nil)
 	declared := map[string]bool{}
 	for _, file := range files {
 		for _, decl := range file.Decls {
@@ -47,16 +48,11 @@ func (c *checker) assemble(page []unit, i int) []*ast.File {
 	return files
 }
 
-// before returns the blocks of the page above u.
-func before(page []unit, u unit) []unit {
-	return page[:max(0, slices.IndexFunc(page, func(other unit) bool { return other.file == u.file }))]
-}
-
-// withoutNames returns a part of a file: the declarations whose names are not taken. It takes their
-// names. A method stays if the type that the file declares for it does.
+// withoutNames returns a file with only the declarations whose names are not taken, and takes these names. A method is
+// left out together with its type.
 func withoutNames(file *ast.File, taken map[string]bool) *ast.File {
 	part := &ast.File{Name: ast.NewIdent("doc"), Package: file.Package, FileStart: file.FileStart, FileEnd: file.FileEnd}
-	refused := map[string]bool{} // by what another file declares
+	refused := map[string]bool{} // names that another file declares
 	for _, decl := range file.Decls {
 		for _, name := range declaredNames(decl) {
 			refused[name] = taken[name]
@@ -87,7 +83,7 @@ func withoutNames(file *ast.File, taken map[string]bool) *ast.File {
 	return part
 }
 
-// declaredNames returns the package-level names of a declaration; a method's is T.m.
+// declaredNames returns the package-level names of a declaration. The name of a method is T.m.
 func declaredNames(decl ast.Decl) []string {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
@@ -136,8 +132,8 @@ func receiver(decl *ast.FuncDecl) string {
 	}
 }
 
-// importsInForce returns the paths of the packages that the prelude and the blocks import, by name. A
-// later import replaces an earlier one.
+// importsInForce returns the paths of the packages that the prelude and the blocks import, by name. A later import
+// replaces an earlier one.
 func (c *checker) importsInForce(blocks []unit) map[string]string {
 	paths := map[string]string{}
 	for _, u := range append([]unit{c.prelude}, blocks...) {
@@ -155,7 +151,7 @@ func (c *checker) importName(spec *ast.ImportSpec) string {
 	return c.packages.names[importPath(spec)]
 }
 
-// addImports imports the packages whose names a file uses, unless it imports them or the package declares them.
+// addImports imports the packages whose names a file uses, unless the file imports or the package declares the name.
 func (c *checker) addImports(file *ast.File, inForce map[string]string, declared map[string]bool) {
 	own := map[string]bool{}
 	for _, spec := range file.Imports {

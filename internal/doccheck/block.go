@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Pages returns the pages of the documentation of the repository in a folder.
+// Pages returns all pages of the documentation of a repository.
 func Pages(tb testing.TB, root string) []string {
 	tb.Helper()
 	var pages []string
@@ -24,8 +24,8 @@ func Pages(tb testing.TB, root string) []string {
 // Block is a fenced block of a page.
 type Block struct {
 	Page string
-	Line int    // of the first line of Text, from 1
-	Lang string // of the fence; "" if it names none
+	Line int    // the number of the first line of Text, from 1
+	Lang string // the language that the fence names, or ""
 	Text string // without the indentation of the fence
 }
 

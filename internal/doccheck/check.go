@@ -14,10 +14,11 @@ import (
 //go:embed testdata/prelude.go
 var preludeText string
 
-// Test fails t at each error of [Check].
+// Test fails t for each error in the Go blocks of pages. It uses the packages of the module that contains the working
+// directory.
 func Test(t testing.TB, pages ...string) {
 	t.Helper()
-	errs, err := Check(pages...)
+	errs, err := check(pages...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +27,8 @@ func Test(t testing.TB, pages ...string) {
 	}
 }
 
-// Check type-checks the Go blocks of pages with the packages of the module that contains the
-// working directory. Each of the errors that it finds begins with page, line and column.
-func Check(pages ...string) ([]error, error) {
+// check type-checks the Go blocks of pages. Each error that it finds begins with page, line and column.
+func check(pages ...string) ([]error, error) {
 	c := &checker{fset: token.NewFileSet()}
 	var err error
 	prelude := Block{Page: "prelude.go", Line: 1, Text: preludeText}
@@ -43,7 +43,7 @@ func Check(pages ...string) ([]error, error) {
 	if c.packages, err = listPackages(); err != nil {
 		return nil, err
 	}
-	if c.importer, err = c.packages.importer(c.fset, c.used()); err != nil {
+	if c.importer, err = newImporter(c.fset, c.used()); err != nil {
 		return nil, err
 	}
 	c.check(c.prelude, []*ast.File{c.prelude.file})
@@ -55,7 +55,7 @@ func Check(pages ...string) ([]error, error) {
 	return c.errs, nil
 }
 
-// checker holds what one call of Check reads and finds.
+// checker holds the pages and the results of one call of check.
 type checker struct {
 	fset     *token.FileSet
 	packages *packages
@@ -86,7 +86,7 @@ func (c *checker) read(page string) error {
 	return nil
 }
 
-// used returns the paths that the blocks may import, as far as the module has them.
+// used returns the paths of all packages that the blocks may use and the module has.
 func (c *checker) used() []string {
 	var paths []string
 	for _, page := range append(c.pages, []unit{c.prelude}) {
@@ -106,7 +106,7 @@ func (c *checker) used() []string {
 	return append(paths, "errors") // go list without a path means the working directory
 }
 
-// check checks one package, and keeps the errors that are in unit u.
+// check checks one package and keeps the errors in unit u.
 func (c *checker) check(u unit, files []*ast.File) {
 	conf := types.Config{Importer: c.importer, Error: func(err error) {
 		e := err.(types.Error)
@@ -123,7 +123,7 @@ func (c *checker) check(u unit, files []*ast.File) {
 	_, _ = conf.Check(files[0].Name.Name, c.fset, files, nil)
 }
 
-// unused reports whether e is about a variable, an import or a label that is not used.
+// unused reports whether e is about an unused variable, import or label.
 func unused(e types.Error) bool {
 	return strings.Contains(e.Msg, "declared and not used") || strings.HasSuffix(e.Msg, " and not used")
 }

@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o600))
 		pages = append(pages, page)
 	}
-	errs, err := Check(pages...)
+	errs, err := check(pages...)
 	require.NoError(t, err)
 	found := make([][]string, len(cases))
 	for _, err := range errs {
@@ -105,6 +105,6 @@ func TestBlocks(t *testing.T) {
 	}, blocks)
 	_, err = Blocks("none.md")
 	require.Error(t, err)
-	_, err = Check("none.md")
+	_, err = check("none.md")
 	require.Error(t, err)
 }

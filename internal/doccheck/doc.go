@@ -1,19 +1,17 @@
 // Package doccheck type-checks the Go blocks of Markdown pages. It is for tests.
 //
-// A block that begins with a package clause is a whole program: it must compile as it stands.
+// A block that begins with a package clause is a whole program. It must compile as it is.
 //
-// Any other block is a part. The declarations that it begins with, and each func that begins a
-// line, are declared in a package; its other lines are statements, which may return an error. A part
-// may use the package-level names that it declares, those of the page's other blocks, and those
-// of the prelude (testdata/prelude.go). If several declare a name, the block's own counts,
-// then the nearest block above, then the first below, then the prelude. Variables, imports
-// and labels that a part doesn't use are no error.
+// Any other block is a part. Its first declarations, and each func that begins a line, are declared in a package. Its
+// other lines are statements, which may return an error. A part can use the package-level names of the page's other
+// blocks and of the prelude (testdata/prelude.go). If several of them declare a name, its own declaration counts, then
+// that of the nearest block above, then of the first below, then of the prelude. A part may leave variables, imports and
+// labels unused.
 //
-// A part need not import packages. A name is that of the last package that the page imports
-// by it, up to this block; then of one that the prelude imports, of a package of lazyreq, of the standard
-// library, and of a dependency. A name that several of them have, such as redisstore, needs an import:
-// a part may begin with it.
+// A part need not import packages. A name means the last package that the page imports with this name, up to this block.
+// Otherwise, it means a package that the prelude imports, a package of lazyreq, of the standard library, or of a
+// dependency, in this order. If several packages have the name, such as redisstore, the part must import one of them.
 //
-// The tests of the module lazyreq check a page, unless it uses packages that this module doesn't
-// require; then a test of a nested module does.
+// The tests of the module lazyreq check most pages. The test of a nested module checks a page that uses packages which
+// lazyreq does not require.
 package doccheck

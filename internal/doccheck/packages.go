@@ -18,15 +18,14 @@ const house = "github.com/lazyreq/lazyreq"
 // hidden packages are not for users.
 var hidden = regexp.MustCompile(`(^|/)internal(/|$)|^vendor/|^` + house + `/(bench|examples)/`)
 
-// packages are those that the module of the working directory can import.
+// packages holds the packages that the module of the working directory can import.
 type packages struct {
-	paths   map[string][]string // by name; lazyreq's first, then the standard library's
-	names   map[string]string   // by path
-	exports map[string]string   // files of export data by path
+	paths map[string][]string // by name; lazyreq's first, then the standard library's
+	names map[string]string   // by path
 }
 
 func listPackages() (*packages, error) {
-	p := &packages{paths: map[string][]string{}, names: map[string]string{}, exports: map[string]string{}}
+	p := &packages{paths: map[string][]string{}, names: map[string]string{}}
 	for _, pattern := range []string{house + "/...", "std", "all"} {
 		lines, err := goList("-e", "-f", "{{.Name}} {{.ImportPath}}", pattern)
 		if err != nil {
@@ -46,7 +45,7 @@ func listPackages() (*packages, error) {
 	return p, nil
 }
 
-// find returns the path of the package with this name, or of all that are equally near.
+// find returns the path of the nearest package with this name, or several paths if they are equally near.
 func (p *packages) find(name string) []string {
 	distance := func(path string) int {
 		first, _, _ := strings.Cut(path, "/")
@@ -70,18 +69,19 @@ func (p *packages) find(name string) []string {
 	return found
 }
 
-// importer returns an importer of these paths. Go builds the packages if its cache lacks them.
-func (p *packages) importer(fset *token.FileSet, paths []string) (types.Importer, error) {
+// newImporter returns an importer of these paths. Go builds the packages if its cache lacks them.
+func newImporter(fset *token.FileSet, paths []string) (types.Importer, error) {
 	lines, err := goList(append([]string{"-export", "-f", "{{.ImportPath}} {{.Export}}"}, paths...)...)
 	if err != nil {
 		return nil, err
 	}
+	exports := map[string]string{} // files by path
 	for _, line := range lines {
 		path, file, _ := strings.Cut(line, " ")
-		p.exports[path] = file
+		exports[path] = file
 	}
 	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		file := p.exports[path]
+		file := exports[path]
 		if file == "" {
 			return nil, fmt.Errorf("the module of this test doesn't require package %s", path)
 		}

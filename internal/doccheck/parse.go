@@ -20,37 +20,30 @@ var (
 
 // unit is a parsed block.
 type unit struct {
-	block   Block
 	program bool // it begins with a package clause
 	file    *ast.File
 }
 
 func parse(fset *token.FileSet, b Block) (unit, error) {
+	parseText := func(text string) (*ast.File, error) {
+		return parser.ParseFile(fset, b.Page, text, parser.SkipObjectResolution|parser.AllErrors)
+	}
+	line := fmt.Sprintf("//line %s:%d\n", filepath.Base(b.Page), b.Line) // so that positions are those of the page
 	if packageClause.MatchString(b.Text) {
-		file, err := parseText(fset, b, lineComment(b)+b.Text)
-		return unit{b, true, file}, err
+		file, err := parseText(line + b.Text)
+		return unit{true, file}, err
 	}
-	file, err := parseText(fset, b, "package doc\n"+lineComment(b)+b.Text)
-	if err == nil {
-		return unit{b, false, file}, nil
+	file, err := parseText("package doc\n" + line + b.Text)
+	if err != nil {
+		declarations, statements := split(b.Text)
+		file, err = parseText("package doc\n" + line + declarations +
+			"\nfunc _() (err error) {{\n" + line + statements + "\n}; panic(0) }\n")
 	}
-	declarations, statements := split(b.Text)
-	file, err = parseText(fset, b, "package doc\n"+lineComment(b)+declarations+
-		"\nfunc _() (err error) {{\n"+lineComment(b)+statements+"\n}; panic(0) }\n")
-	return unit{b, false, file}, err
+	return unit{false, file}, err
 }
 
-func parseText(fset *token.FileSet, b Block, text string) (*ast.File, error) {
-	return parser.ParseFile(fset, b.Page, text, parser.SkipObjectResolution|parser.AllErrors)
-}
-
-// lineComment makes positions those of the page.
-func lineComment(b Block) string {
-	return fmt.Sprintf("//line %s:%d\n", filepath.Base(b.Page), b.Line)
-}
-
-// split separates the declarations that text begins with, and the functions that begin a line
-// below, from the statements. Both results have as many lines as text.
+// split separates the statements of text from its first declarations and from the functions that begin a line below.
+// Both results have as many lines as text.
 func split(text string) (declarations, statements string) {
 	var inside, below bool // of a declaration; of the first statement
 	for line := range strings.Lines(text) {
