@@ -18,10 +18,9 @@ const (
 
 // check returns a violation in what the callers observed: of deadlines first, then of recovery, and last of
 // the rules.
-func (l *log) check(h *host, r *report) error {
+func (l *log) check(h *host) error {
 	for s, events := range l.events {
 		for _, e := range events {
-			r.count(e)
 			stalled := l.stalled(e.Sent, e.Received)
 			if e.took() > h.deadline+slack+2*stalled {
 				return fmt.Errorf("%s: waited for %v of %v, with stalls of %v: %v, %v", s.key, e.took(), h.deadline, stalled, e, e.err)
@@ -30,7 +29,7 @@ func (l *log) check(h *host, r *report) error {
 	}
 	for _, o := range l.outages {
 		for shard := range h.shards {
-			if err := l.recovered(o, shard, r); err != nil {
+			if err := l.recovered(o, shard); err != nil {
 				return err
 			}
 		}
@@ -42,8 +41,7 @@ func (l *log) check(h *host, r *report) error {
 			}
 			busy := l.stalled(e.Sent-recovery.Microseconds(), e.Received)
 			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
-				return fmt.Errorf("%s: failed without a fault, %d others meanwhile: %v, %v\n%v\n%s",
-					s.key, l.answeredDuring(e), e, e.err, l.outages, l.secondBefore(e))
+				return fmt.Errorf("%s: failed without a fault: %v, %v\n%v", s.key, e, e.err, l.outages)
 			}
 			l.excused = append(l.excused, e) // a timeout, and the machine was busy
 		}
@@ -64,22 +62,8 @@ func (l *log) check(h *host, r *report) error {
 
 func (e event) took() time.Duration { return micros(e.Received - e.Sent) }
 
-func (r *report) count(e event) {
-	r.takes++
-	if e.interval > 0 && !e.Failed {
-		r.counts++
-	}
-	switch {
-	case e.Failed:
-		r.failed++
-	case e.Allowed:
-		r.allowed++
-	}
-	r.longest = max(r.longest, e.took())
-}
-
 // recovered checks that a take of the shard was answered within a second after an outage, before the next.
-func (l *log) recovered(o outage, shard int, r *report) error {
+func (l *log) recovered(o outage, shard int) error {
 	first := l.ended // if none was
 	for s, events := range l.events {
 		for _, e := range events {
@@ -93,7 +77,6 @@ func (l *log) recovered(o outage, shard int, r *report) error {
 		return fmt.Errorf("not back within %v, nor %v, with stalls of %v, after %v, shard %d: %v",
 			recovery, took, l.stalled(o.ended, first), o, shard, l.lastError(shard))
 	}
-	r.recovery = max(r.recovery, took)
 	return nil
 }
 
@@ -113,38 +96,6 @@ func (l *log) lastError(shard int) (err error) {
 		}
 	}
 	return err
-}
-
-// secondBefore describes the takes of the second before one failed: a circuit breaker may have opened.
-func (l *log) secondBefore(failed event) string {
-	var answered, refused int
-	slow := map[string]int{}
-	for _, events := range l.events {
-		for _, e := range events {
-			switch {
-			case e.Received > failed.Sent || e.Received < failed.Sent-recovery.Microseconds():
-			case !e.Failed:
-				answered++
-			case e.took() < time.Millisecond:
-				refused++
-			default:
-				slow[fmt.Sprintf("%v: %v", e.took().Round(10*time.Millisecond), e.err)]++
-			}
-		}
-	}
-	return fmt.Sprintf("in the second before: %d answered, %d refused at once, others by time and error: %v", answered, refused, slow)
-}
-
-// answeredDuring returns how many takes of the subjects were answered while another failed.
-func (l *log) answeredDuring(failed event) (n int) {
-	for _, events := range l.events {
-		for _, e := range events {
-			if !e.Failed && e.Received >= failed.Sent && e.Received <= failed.Received {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // mayFail reports whether a fault of the shard explains that a take failed.

@@ -8,7 +8,7 @@
 //   - No caller waits longer than its deadline, at any load.
 //   - Takes fail only during a fault, and for at most a second after it. A fault of one node of a Cluster
 //     fails only takes of keys on that node.
-//   - Histories of a limiter, a token and a lease on one Redis are linearizable.
+//   - Histories of a token and a lease on one Redis are linearizable.
 //   - Redis answers as the memory store does, when keys expire by a clock that the test controls.
 //
 // A busy machine breaks the same promises. So each check has 250 ms of slack, and twice the time in which

@@ -90,7 +90,7 @@ func checkLinear[S, In, Out any](t *testing.T, atLeast int, m model[S, In, Out],
 			undecided++
 		}
 	}
-	tally("histories of a limiter, a token and a lease", row{times: histories, takes: histories * clients * calls, excused: undecided, other: true})
+	tally("histories of a token and a lease", row{times: histories, takes: histories * clients * calls, excused: undecided, other: true})
 	t.Logf("%d histories of %d calls, %d of all calls failed, %d histories undecided", histories, clients*calls, failed, undecided)
 	require.Less(t, undecided, 1+histories/2)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,37 +15,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/coord"
 	coordstore "github.com/lazyreq/lazyreq/coord/redisstore"
-	"github.com/lazyreq/lazyreq/ratelimit"
 )
-
-// windowOutcome is the outcome of an op of a limiter.
-type windowOutcome struct {
-	allowed bool
-	left    int64 // or the count
-}
-
-const windowLimit = 20
-
-// windowModel is a fixed window that does not end; its state is the units taken.
-var windowModel = model[int64, ratelimit.Op, windowOutcome]{0, func(used int64, op ratelimit.Op, out *windowOutcome) []int64 {
-	after, want := used, windowOutcome{allowed: true}
-	switch fits := used+op.N <= windowLimit; op.Kind {
-	case ratelimit.Take:
-		if want.allowed = fits; fits {
-			after += op.N
-		}
-	case ratelimit.Add:
-		after += op.N
-	case ratelimit.Refund:
-		after -= op.Receipt.N
-	case ratelimit.Peek:
-		want.allowed = fits
-	}
-	if want.left = max(0, windowLimit-after); op.Kind == ratelimit.Count {
-		want.left = after
-	}
-	return next(used, after, want, out)
-}}
 
 // next returns the states after an op that has only one outcome.
 func next[S any, Out comparable](before, after S, want Out, out *Out) []S {
@@ -55,42 +26,6 @@ func next[S any, Out comparable](before, after S, want Out, out *Out) []S {
 		return []S{after}
 	}
 	return nil
-}
-
-func windows(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) func(redis.UniversalClient) func(int) call[ratelimit.Op, windowOutcome] {
-	return func(c redis.UniversalClient) func(int) call[ratelimit.Op, windowOutcome] {
-		store := wrap(newStore(t, c))
-		key := fmt.Sprint("window", keys.Add(1))
-		charged := make(chan ratelimit.Receipt, 1000) // and not yet refunded
-		return func(int) call[ratelimit.Op, windowOutcome] {
-			kinds := []ratelimit.Kind{ratelimit.Take, ratelimit.Take, ratelimit.Take, ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund}
-			op := ratelimit.Op{Rule: ratelimit.FixedWindow(windowLimit, time.Hour), Key: key, Kind: kinds[mathrand.IntN(len(kinds))]}
-			if op.Kind == ratelimit.Refund {
-				select {
-				case op.Receipt = <-charged:
-				default:
-					op.Kind = ratelimit.Take
-				}
-			}
-			if op.Kind != ratelimit.Refund && op.Kind != ratelimit.Count {
-				op.N = 1 + mathrand.Int64N(5)
-			}
-			return call[ratelimit.Op, windowOutcome]{in: op, run: func() *windowOutcome {
-				results, err := store.Do(t.Context(), []ratelimit.Op{op})
-				if err != nil {
-					return nil
-				}
-				res := results[0]
-				if res.Allowed && res.Receipt.N > 0 && op.Kind != ratelimit.Refund {
-					charged <- res.Receipt
-				}
-				if op.Kind == ratelimit.Count {
-					return &windowOutcome{res.Allowed, res.Count}
-				}
-				return &windowOutcome{res.Allowed, res.Remaining}
-			}}
-		}
-	}
 }
 
 // tokenCall is a call of a token: "issue", "use", "revoke" or "inspect", by a client.
@@ -249,4 +184,63 @@ func callLease(ctx context.Context, store coord.LeaseStore, user string, in leas
 		out.denied = true
 	}
 	return out
+}
+
+// TestHistoriesAreLinearizable checks what concurrent callers of one Redis observe, and that a history
+// with a bug of the store is found.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	t.Parallel()
+	for name, check := range map[string]func(t *testing.T, histories int, bug bool) error{
+		"token": func(t *testing.T, histories int, bug bool) error {
+			return checkLinear(t, histories, tokenModel, tokens(t, func(s coord.TokenStore) coord.TokenStore {
+				if bug {
+					return &reusable{TokenStore: s}
+				}
+				return s
+			}))
+		},
+		"lease": func(t *testing.T, histories int, bug bool) error {
+			return checkLinear(t, histories, leaseModel, leases(t, func(s coord.LeaseStore) coord.LeaseStore {
+				if bug {
+					return &unfenced{LeaseStore: s}
+				}
+				return s
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); require.NoError(t, check(t, 5, false)) })
+		t.Run(name+" with a bug", func(t *testing.T) {
+			t.Parallel()
+			require.ErrorContains(t, check(t, 100, true), "is not linearizable")
+		})
+	}
+}
+
+// reusable lets a token be used twice at times.
+type reusable struct {
+	coord.TokenStore
+	n atomic.Int64
+}
+
+func (s *reusable) Use(ctx context.Context, key coord.TokenKey, by string) (coord.Token, error) {
+	token, err := s.TokenStore.Use(ctx, key, by)
+	if errors.Is(err, coord.ErrUsed) && s.n.Add(1)%4 == 0 {
+		err = nil
+	}
+	return token, err
+}
+
+// unfenced grants each second lease with the number of the one before.
+type unfenced struct {
+	coord.LeaseStore
+	granted, last atomic.Int64
+}
+
+func (s *unfenced) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
+	number, err := s.LeaseStore.Acquire(ctx, user, r)
+	if err == nil && s.granted.Add(1)%2 == 0 {
+		return s.last.Load(), nil
+	}
+	s.last.Store(number)
+	return number, err
 }

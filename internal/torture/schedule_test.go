@@ -84,14 +84,6 @@ type host struct {
 	breaks     bool   // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 
-// report sums up what a schedule has done.
-type report struct {
-	episodes, takes, allowed, failed, excused int
-	counts                                    int // of meters
-	faults                                    map[string]int
-	longest, recovery                         time.Duration
-}
-
 // run carries out a schedule for some time, in episodes with keys of their own, and returns the first
 // violation.
 func (h *host) run(t *testing.T, length time.Duration) error {
@@ -100,11 +92,9 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 	if !h.strict {
 		stalls = watch(t, h.canary.Addr)
 	}
-	r := &report{faults: map[string]int{}}
-	defer func() { t.Logf("%+v", *r) }()
-	for r.episodes = 1; ; r.episodes++ {
-		if err := h.episode(t, rnd, stalls, r); err != nil {
-			return fmt.Errorf("episode %d: %w", r.episodes, err)
+	for number := 1; ; number++ {
+		if err := h.episode(t, rnd, stalls); err != nil {
+			return fmt.Errorf("episode %d: %w", number, err)
 		}
 		if time.Now().After(end) {
 			return nil
@@ -113,13 +103,12 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 }
 
 // episode has callers take while some faults come and go, one at a time, and checks what they observed.
-func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *testenv.Stalls, r *report) error {
+func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *testenv.Stalls) error {
 	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: stalls}
 	stop := l.call(t.Context(), []int{4, 32, 256, 2000}[rnd.IntN(4)])
 	defer stop()
 	for range h.perEpisode {
 		f := &h.faults[rnd.IntN(len(h.faults))]
-		r.faults[f.name]++
 		o := f.happen(rnd)
 		l.outages = append(l.outages, o)
 		if !l.awaitAnswers(o.ended) {
@@ -129,8 +118,7 @@ func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *testenv.Stalls, r *
 	<-time.After(recovery + slack + 100*time.Millisecond) // after that, no take may fail
 	stop()
 	l.ended = now()
-	err := l.check(h, r)
-	r.excused += len(l.excused)
+	err := l.check(h)
 	if !h.buggy {
 		l.tally(h, err)
 	}

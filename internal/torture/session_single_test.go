@@ -16,6 +16,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/faultproxy"
 	"github.com/lazyreq/lazyreq/internal/testhost"
+	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -34,7 +35,6 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 	for name, args := range map[string][]string{"durable": testhost.Durable, "volatile": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			serveOther(t)
 			s := testhost.StartRedis(t, args...)
 			client, proxy := faultproxy.NewClient(t, s)
 			var loses func() []int
@@ -42,7 +42,7 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 				loses = always
 			}
 			h := &sessionHost{
-				apps: []http.Handler{newSessionApp(t, client), startOther(t, "", s.Addr)}, perEpisode: 3,
+				apps: []http.Handler{newSessionApp(t, client), newSessionApp(t, s.Client(nil))}, perEpisode: 3,
 				faults: append(networkFaults(t, proxy), serverFaults(t, s, loses)...),
 			}
 			require.NoError(t, h.run(t, length(t, 3*time.Second)))
@@ -52,12 +52,11 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 
 func TestSessionsOnCluster(t *testing.T) {
 	t.Parallel()
-	serveOther(t)
 	c := testhost.StartCluster(t, append(testhost.Durable, "--cluster-require-full-coverage", "no")...)
 	var slots [masters]int // one of each shard, which sessions of the current episode are in
 	client := c.Client(nil)
 	h := &sessionHost{
-		apps: []http.Handler{newSessionApp(t, client), startOther(t, "", client.Options().Addrs...)}, perEpisode: 2,
+		apps: []http.Handler{newSessionApp(t, client), newSessionApp(t, c.Client(nil))}, perEpisode: 2,
 		begun: func(visits []*visit) {
 			for _, v := range visits {
 				slot := c.Slot(v.key())
@@ -78,11 +77,10 @@ func TestSessionsWithSentinel(t *testing.T) {
 	end := time.Now().Add(length(t, 0))
 	for i := 0; i == 0 || time.Now().Before(end); i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			serveOther(t)
 			s := testhost.StartSentinel(t, testhost.Durable...)
 			dial := func(o *redis.FailoverOptions) { o.DialTimeout = time.Second }
 			h := &sessionHost{
-				apps: []http.Handler{newSessionApp(t, s.Client(dial)), startOther(t, testhost.MasterName, s.Addr)}, perEpisode: 1,
+				apps: []http.Handler{newSessionApp(t, s.Client(dial)), newSessionApp(t, s.Client(dial))}, perEpisode: 1,
 				faults: []fault{{
 					name: "Sentinel: the master crashes", shard: all, loses: always,
 					settle: func() int64 { from := now(); s.WaitReplicated(); return from },
@@ -94,14 +92,18 @@ func TestSessionsWithSentinel(t *testing.T) {
 	}
 }
 
+// newSessionApp returns an application whose sessions are in a Redis.
+func newSessionApp(t *testing.T, c redis.UniversalClient) http.Handler {
+	s, err := redisstore.New(c, redisstore.Options{Timeout: timeout})
+	require.NoError(t, err)
+	return newApp(t, s)
+}
+
 // run carries out a schedule for some time, in episodes with users of their own, and returns the first
 // violation.
 func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
-	sum := map[string]int{}
-	defer func() { t.Logf("%v", sum) }()
-	for {
-		sum["episodes"]++
+	for number := 1; ; number++ {
 		v := newVisits(h.apps, 10)
 		stop := v.call(t.Context())
 		defer stop()
@@ -109,11 +111,10 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 		var outages []outage
 		for range h.perEpisode {
 			f := &h.faults[rnd.IntN(len(h.faults))]
-			sum[f.name]++
 			o := f.happen(rnd)
 			outages = append(outages, o)
 			if !v.awaitAnswer(o.ended) {
-				err := fmt.Errorf("episode %d: no request succeeds after %v", sum["episodes"], o)
+				err := fmt.Errorf("episode %d: no request succeeds after %v", number, o)
 				tallyRequests(nil, outages, err)
 				return err
 			}
@@ -123,16 +124,6 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 			tallyRequests(nil, outages, err)
 			return err
 		}
-		sum["sessions"] += len(v.logins)
-		sum["requests"] += len(v.requests)
-		for _, r := range v.requests {
-			switch {
-			case r.status != 200:
-				sum["failed"]++
-			case r.path == "POST /renew" && r.Exists:
-				sum["renewals"]++
-			}
-		}
 		for _, visit := range v.logins {
 			if h.shardOf != nil {
 				visit.shard, visit.userShard = h.shardOf(visit.key()), h.shardOf(visit.userKey())
@@ -141,7 +132,7 @@ func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 		err := checkVisits(v.requests, outages)
 		tallyRequests(v.requests, outages, err)
 		if err != nil {
-			return fmt.Errorf("episode %d: %w", sum["episodes"], err)
+			return fmt.Errorf("episode %d: %w", number, err)
 		}
 		if time.Now().After(end) {
 			return nil

@@ -8,16 +8,17 @@ import (
 	"sync"
 )
 
-// summary has the figures of all tests of the process, by fault. docs/reliability.md has those of a long run.
+// summary holds the figures of all tests of the process, by fault. docs/reliability.md shows those of a long run.
 var summary struct {
 	mu   sync.Mutex
 	rows map[string]row
 }
 
-// row is how often a fault happened, what callers did meanwhile and until the next one, and what a check found.
+// row holds how often a fault happened, and how many takes, requests, violations and excused takes there were from then
+// until the next fault.
 type row struct {
 	times, takes, requests, violations, excused int
-	other                                       bool // it is no fault, and comes last
+	other                                       bool // it is not about a fault, and comes last
 }
 
 // tally adds to the row of a fault.
@@ -52,51 +53,49 @@ func summarize() string {
 
 // tally adds an episode to the rows of its faults, or to the host's own row.
 func (l *log) tally(h *host, violation error) {
-	add := func(fault string, more row) {
-		if h.row != "" {
-			fault, more.other = h.row, true
-		}
-		tally(fault, more)
-	}
-	for _, o := range l.outages {
-		add(o.name, row{times: 1})
-	}
+	tallyOutages(h.row, l.outages, violation)
 	for s, events := range l.events {
 		for _, e := range events {
-			add(faultAt(l.outages, e.Received), row{takes: 1})
+			tallyAt(h.row, l.outages, e.Received, row{takes: 1})
 		}
 		if s.isMeter() {
 			tally("meters", row{times: 1, takes: len(events), other: true})
 		}
 	}
 	for _, e := range l.excused {
-		add(faultAt(l.outages, e.Received), row{excused: 1})
-	}
-	if violation != nil {
-		add(l.outages[len(l.outages)-1].name, row{violations: 1})
+		tallyAt(h.row, l.outages, e.Received, row{excused: 1})
 	}
 }
 
 // tallyRequests adds an episode with sessions to the rows of its faults.
 func tallyRequests(requests []request, outages []outage, violation error) {
-	for _, o := range outages {
-		tally(o.name, row{times: 1})
-	}
+	tallyOutages("", outages, violation)
 	for _, r := range requests {
-		tally(faultAt(outages, r.received), row{requests: 1})
-	}
-	if violation != nil {
-		tally(outages[len(outages)-1].name, row{violations: 1})
+		tallyAt("", outages, r.received, row{requests: 1})
 	}
 }
 
-// faultAt returns the name of the last fault that began before a time, or else of the first.
-func faultAt(outages []outage, at int64) string {
+// tallyOutages adds the faults of an episode. A violation counts for the last one.
+func tallyOutages(own string, outages []outage, violation error) {
+	for _, o := range outages {
+		tallyAt(own, []outage{o}, o.began, row{times: 1})
+	}
+	if last := outages[len(outages)-1:]; violation != nil {
+		tallyAt(own, last, last[0].began, row{violations: 1})
+	}
+}
+
+// tallyAt adds to the row of the last fault that began before a time, or else of the first. If own is not empty, it adds
+// to this row instead.
+func tallyAt(own string, outages []outage, at int64, more row) {
 	name := outages[0].name
 	for _, o := range outages {
 		if o.began <= at {
 			name = o.name
 		}
 	}
-	return name
+	if own != "" {
+		name, more.other = own, true
+	}
+	tally(name, more)
 }

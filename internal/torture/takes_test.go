@@ -2,7 +2,6 @@ package torture
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -77,107 +76,6 @@ func TestCheck(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, tt.want, name)
 		}
-	}
-}
-
-// limiter is one that keeps every event; at times it admits extra units too many, or
-// few.
-type limiter struct {
-	kind   string
-	extra  int64
-	events []Take // Sent is when
-	opened int64  // when a fixed window was
-}
-
-const (
-	limit  = 20
-	bucket = 30 * time.Millisecond
-)
-
-var rules = map[string]Rule{
-	"buckets": Buckets(limit, per, bucket),
-	"log":     SlidingLog(limit, per),
-	"window":  FixedWindow(limit, per),
-	"gcra":    GCRA(limit, per, 5),
-}
-
-func (l *limiter) used(now int64) (units int64) {
-	p, b := per.Microseconds(), bucket.Microseconds()
-	for _, e := range l.events {
-		switch l.kind {
-		case "buckets":
-			if e.Sent/b >= now/b-(p+b-1)/b {
-				units += e.N
-			}
-		case "log":
-			if now-e.Sent < p {
-				units += e.N
-			}
-		case "window":
-			if e.Sent >= l.opened && now < l.opened+p {
-				units += e.N
-			}
-		}
-	}
-	return units
-}
-
-func (l *limiter) take(now, n int64) bool {
-	allowed := false
-	if l.kind == "gcra" {
-		allowed = l.level(now)+n*per.Microseconds() <= (5+l.extra)*per.Microseconds()
-	} else {
-		allowed = l.used(now)+n <= limit+l.extra
-	}
-	if allowed {
-		if now >= l.opened+per.Microseconds() {
-			l.opened = now
-		}
-		l.events = append(l.events, Take{Sent: now, N: n})
-	}
-	return allowed
-}
-
-// level is that of a leaky bucket, in 1/limit µs.
-func (l *limiter) level(now int64) (level int64) {
-	var last int64
-	for _, e := range l.events {
-		level = max(0, level-(e.Sent-last)*limit) + e.N*per.Microseconds()
-		last = e.Sent
-	}
-	return max(0, level-(now-last)*limit)
-}
-
-// simulate takes at random times, which are known to within some 100 µs.
-func simulate(kind string, extra int64) (takes []Take) {
-	l := &limiter{kind: kind, extra: extra, opened: -per.Microseconds()}
-	for now := int64(1_000_000); now < 1_600_000; now += rand.Int64N(1000) {
-		n := 1 + rand.Int64N(3)
-		takes = append(takes, Take{
-			Sent: now - rand.Int64N(100), Received: now + rand.Int64N(100),
-			N: n, Allowed: l.take(now, n),
-		})
-	}
-	return takes
-}
-
-func TestCheckOfSimulatedLimiters(t *testing.T) {
-	for kind, rule := range rules {
-		t.Run(kind, func(t *testing.T) {
-			for range 20 {
-				require.NoError(t, Check(rule, simulate(kind, 0)))
-			}
-			found := map[int64]int{}
-			for range 20 {
-				for _, extra := range []int64{-1, 1} {
-					if Check(rule, simulate(kind, extra)) != nil {
-						found[extra]++
-					}
-				}
-			}
-			require.GreaterOrEqual(t, found[-1], 15, "too few")
-			require.GreaterOrEqual(t, found[1], 15, "too many")
-		})
 	}
 }
 
