@@ -13,24 +13,23 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// Plan describes which takes are sent, by how many processes.
+// Plan describes the takes that processes send.
 type Plan struct {
 	// Server returns the address of the limiter's server, for Taker. Only the parent calls it.
 	Server func() (addr string)
-	// Taker returns a function that takes n units from the subject. It is called once in each
-	// process; the function is called concurrently.
+	// Taker returns a function that takes n units from the subject. Each process calls Taker once, and calls the
+	// function concurrently.
 	Taker func(addr string) func(ctx context.Context, n int64) (allowed bool, err error)
 
-	Processes  int           // the parent included
-	Killed     int           // the number of other processes that are killed while takes are sent
-	Goroutines int           // of each process
-	Units      int64         // the most units of a take; the fewest are 1
+	Processes  int           // including the parent
+	Killed     int           // how many of the other processes are killed while takes are sent
+	Goroutines int           // in each process
+	Units      int64         // the maximum of a take; the minimum is 1
 	For        time.Duration // how long takes are sent
 }
 
-// Run carries out the plan and returns the takes of all processes. The other processes run the test
-// up to this call, which does not return there. So a test calls Run once, and what both need before
-// it.
+// Run carries out the plan and returns the takes of all processes. The other processes run the test up to this call,
+// which does not return there. So a test calls Run only once.
 func Run(t *testing.T, p Plan) []Take {
 	t.Helper()
 	testhost.ServeProcess(t, func(arg string, in io.Reader, out io.Writer) { p.serve(t, arg, in, out) })
@@ -46,7 +45,7 @@ func Run(t *testing.T, p Plan) []Take {
 	for i, o := range others {
 		_ = o.In.Close()
 		if i < p.Killed {
-			// One after the other, in the middle of the time.
+			// They are killed one after the other.
 			kill := time.AfterFunc(p.For*time.Duration(i+1)/time.Duration(p.Killed+1), o.Kill)
 			t.Cleanup(func() { kill.Stop() })
 		}
@@ -67,11 +66,10 @@ func Run(t *testing.T, p Plan) []Take {
 	return takes
 }
 
-// separator stands between the address and the folder of the logs, in the argument of a process.
+// separator is between the address and the folder of the logs in the argument of a process.
 const separator = "|"
 
-// serve runs the plan in another process. It writes a byte when it is ready and begins at the end of
-// in.
+// serve runs the plan in another process. It writes a byte when it is ready, and begins when in ends.
 func (p *Plan) serve(t *testing.T, arg string, in io.Reader, out io.Writer) {
 	addr, logs, _ := strings.Cut(arg, separator)
 	taker := p.Taker(addr)

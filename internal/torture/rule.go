@@ -5,45 +5,42 @@ import (
 	"time"
 )
 
-// Rule is the rule of a limiter. Its functions don't decrease.
+// Rule is the rule of a limiter. Its functions of w do not decrease.
 type Rule struct {
-	// Most returns the most units that may be admitted in an interval of length w, its
-	// ends included.
-	Most func(w time.Duration) int64
-	// Denies returns how many units admitted in the last w, and asked for now, a denial
-	// needs one more of: it is right if there is a w with more. [math.MaxInt64] means that takes so
-	// long ago are no reason.
-	Denies func(w time.Duration) int64
-	// Windows, unless nil, checks what Most cannot express, for the allowed takes in the order of
-	// Received. It is for runs in which no take failed.
-	Windows func(allowed []Take) error
-	known   func(allowed []Take) error // unless nil, the same for windows that are known
+	// most returns the maximum number of units that may be admitted in an interval of length w, including its ends.
+	most func(w time.Duration) int64
+	// A denial is right if, for some w, more than denies(w) units were admitted in the last w or are asked for now.
+	// [math.MaxInt64] means that takes so long ago are no reason.
+	denies func(w time.Duration) int64
+	// windows and known may be nil. They check what most cannot express, for allowed takes in the order of Received.
+	windows func(allowed []Take) error // only for runs in which no take failed
+	known   func(allowed []Take) error // for windows whose ends are known
 }
 
-// Buckets is the rule of a limit over per, counted in the buckets that per touches: an admitted take
-// counts for at least per, rounded up to buckets, and for less than one bucket longer.
+// Buckets is the rule of a limit over per that counts in buckets. An admitted take counts for at least per, rounded up to
+// whole buckets, and for less than one bucket longer.
 func Buckets(limit int64, per, bucket time.Duration) Rule {
 	whole := (per + bucket - 1) / bucket * bucket
 	return Rule{
-		Most:   func(w time.Duration) int64 { return limit * max(1, int64((w+whole-1)/whole)) },
-		Denies: limitBefore(whole+bucket, limit),
+		most:   func(w time.Duration) int64 { return limit * max(1, int64((w+whole-1)/whole)) },
+		denies: limitBefore(whole+bucket, limit),
 	}
 }
 
 // SlidingLog is the rule of a limit over every interval that is shorter than per.
 func SlidingLog(limit int64, per time.Duration) Rule {
 	return Rule{
-		Most:   func(w time.Duration) int64 { return limit * int64(w/per+1) },
-		Denies: limitBefore(per, limit),
+		most:   func(w time.Duration) int64 { return limit * int64(w/per+1) },
+		denies: limitBefore(per, limit),
 	}
 }
 
 // FixedWindow is the rule of a limit for windows of length per that begin with an admitted take.
 func FixedWindow(limit int64, per time.Duration) Rule {
 	return Rule{
-		Most:    func(w time.Duration) int64 { return limit * int64(w/per+2) },
-		Denies:  limitBefore(per, limit),
-		Windows: checkFixedWindows(limit, per.Microseconds()),
+		most:    func(w time.Duration) int64 { return limit * int64(w/per+2) },
+		denies:  limitBefore(per, limit),
+		windows: checkFixedWindows(limit, per.Microseconds()),
 	}
 }
 
@@ -52,14 +49,14 @@ func GCRA(limit int64, per time.Duration, burst int64) Rule {
 	most := func(w time.Duration) int64 {
 		return burst + int64(math.Floor(float64(limit)*float64(w)/float64(per)))
 	}
-	return Rule{Most: most, Denies: most}
+	return Rule{most: most, denies: most}
 }
 
 // Prepaid is the rule of a limiter whose callers take units for at most a lifetime in advance: up to held admitted
 // units may be unspent, and the others count for up to a lifetime longer. It admits no more than r.
 func Prepaid(r Rule, lifetime time.Duration, held int64) Rule {
-	denies := r.Denies
-	r.Denies = func(w time.Duration) int64 {
+	denies := r.denies
+	r.denies = func(w time.Duration) int64 {
 		most := denies(max(0, w-lifetime))
 		if most == math.MaxInt64 {
 			return most
@@ -71,7 +68,7 @@ func Prepaid(r Rule, lifetime time.Duration, held int64) Rule {
 
 // WithWindowEnds is r for a limiter whose windows end at these known times, in microseconds.
 func (r Rule) WithWindowEnds(limit int64, per time.Duration, ends []int64) Rule {
-	r.Windows, r.known = nil, checkKnownWindows(limit, per.Microseconds(), ends)
+	r.windows, r.known = nil, checkKnownWindows(limit, per.Microseconds(), ends)
 	return r
 }
 

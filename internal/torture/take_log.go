@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// log is the takes of one goroutine. It is written to a file when it is closed. A safe log survives a
-// kill of the process: a take is logged before it is sent and again when the reply is received, which
-// costs time.
+// log holds the takes of one goroutine. It is written to a file when it is closed. A safe log survives when the process
+// is killed, but costs time: each take is written before it is sent, and again when its reply is received.
 type log struct {
 	name  string
-	file  *os.File // of a safe log
-	n     int64    // takes
-	notes []byte   // of another log
+	file  *os.File // only for a safe log
+	n     int64    // number of takes
+	notes []byte   // only for other logs
 }
 
-const recordLen = 4 * 8 // sent, received, units, what became of it
+const recordLen = 4 * 8 // sent, received, units, outcome
 
-// What became of a take.
+// The outcomes of a take.
 const (
 	isSent = iota
 	isAllowed
@@ -82,8 +81,7 @@ func (l *log) close() error {
 	return l.file.Close()
 }
 
-// readLogs returns the takes of all logs and the number of their processes. A take without a reply has
-// failed.
+// readLogs returns the takes of all logs and the number of their processes. A take without a reply has failed.
 func readLogs(dir string) (takes []Take, processes int, err error) {
 	files, err := os.ReadDir(dir)
 	seen := map[string]bool{}

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Take is one take as its caller observed it. Times are in microseconds, as in Redis.
+// Take is one take as its caller observed it. Times are in microseconds, like those of Redis.
 type Take struct {
 	Sent, Received int64 // since 1970
 	N              int64 // units
 	Allowed        bool
-	Failed         bool // no reply: it may have been admitted, then or later
+	Failed         bool // it got no reply, and may have been admitted, then or later
 }
 
 func (t Take) String() string {
@@ -27,9 +27,9 @@ func (t Take) String() string {
 	return fmt.Sprintf("take of %d, %d to %d µs, %s", t.N, t.Sent, t.Received, outcome)
 }
 
-// Check returns an error if a limiter broke the rule: it admitted more in some interval than the rule
-// permits, or denied a take without reason. takes are all takes of one subject, in any order. The time
-// is proportional to the number of allowed takes times the number of all.
+// Check returns an error if a limiter broke the rule: it admitted more in some interval than the rule permits, or denied
+// a take without reason. takes must be all takes of one subject, in any order. The running time is proportional to the
+// number of allowed takes times the number of all takes.
 func Check(r Rule, takes []Take) error {
 	if err := checkAdmitted(r, takes); err != nil {
 		return err
@@ -37,7 +37,7 @@ func Check(r Rule, takes []Take) error {
 	return checkDenied(r, takes)
 }
 
-// checkAdmitted checks the units of takes that were sent and received within an interval.
+// checkAdmitted checks the units of allowed takes that were sent and received within each interval.
 func checkAdmitted(r Rule, takes []Take) error {
 	var allowed []Take
 	failed := false
@@ -53,8 +53,8 @@ func checkAdmitted(r Rule, takes []Take) error {
 			return err
 		}
 	}
-	if r.Windows != nil && !failed { // a failed take may have begun a window
-		if err := r.Windows(allowed); err != nil {
+	if r.windows != nil && !failed { // a failed take may have begun a window
+		if err := r.windows(allowed); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func checkAdmitted(r Rule, takes []Take) error {
 			}
 			units += t.N
 			w := micros(t.Received - first.Sent)
-			if most := r.Most(w); units > most {
+			if most := r.most(w); units > most {
 				return fmt.Errorf("torture: %d units within %v from %d µs, where %d may pass", units, w, first.Sent, most)
 			}
 		}
@@ -74,7 +74,7 @@ func checkAdmitted(r Rule, takes []Take) error {
 	return nil
 }
 
-// checkDenied looks for a reason for each denial among the takes that may have been admitted before it.
+// checkDenied checks that takes that may have been admitted earlier are a reason for each denial.
 func checkDenied(r Rule, takes []Take) error {
 	var charged []Take // the latest first
 	for _, t := range takes {
@@ -97,7 +97,7 @@ func checkDenied(r Rule, takes []Take) error {
 
 func hasReason(r Rule, denied Take, charged []Take) bool {
 	units := denied.N
-	if units > r.Denies(0) {
+	if units > r.denies(0) {
 		return true
 	}
 	for _, t := range charged {
@@ -106,7 +106,7 @@ func hasReason(r Rule, denied Take, charged []Take) bool {
 		}
 		units += t.N
 		w := micros(denied.Sent - min(denied.Sent, t.Received))
-		switch most := r.Denies(w); {
+		switch most := r.denies(w); {
 		case units > most:
 			return true
 		case most == math.MaxInt64:

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// checkFixedWindows follows the windows of FixedWindow: it computes in which interval each must have begun, and so
-// which takes are certainly in it.
+// checkFixedWindows follows the windows of FixedWindow. It computes the interval in which each window must have begun,
+// and so the takes that are certainly in it.
 func checkFixedWindows(limit, per int64) func([]Take) error {
 	return func(allowed []Take) error {
 		if len(allowed) == 0 {
 			return nil
 		}
-		end := allowed[0].Sent // a take sent from then on is in no earlier window
+		end := allowed[0].Sent // takes that were sent later are not in an earlier window
 		for _, t := range allowed {
 			end = min(end, t.Sent)
 		}
@@ -35,9 +35,8 @@ func checkFixedWindows(limit, per int64) func([]Take) error {
 	}
 }
 
-// nextWindow returns the interval in which the next window begins, after one that ends between early and
-// late: it begins with a take that was received no earlier than early, and no later than the first take
-// sent after late was received.
+// nextWindow returns the interval in which the next window begins, after one that ends between early and late. It begins
+// with a take that was received no earlier than early, and no later than the first take that was sent after late.
 func nextWindow(allowed []Take, early, late int64) (from, to int64, more bool) {
 	first := true
 	for _, t := range allowed {
@@ -51,8 +50,8 @@ func nextWindow(allowed []Take, early, late int64) (from, to int64, more bool) {
 	return max(from, early), to, more
 }
 
-// checkKnownWindows checks takes in windows that end at known times. A take that may be in either of two windows
-// counts in none.
+// checkKnownWindows checks takes in windows that end at known times. It ignores a take that may be in either of two
+// windows.
 func checkKnownWindows(limit, per int64, ends []int64) func([]Take) error {
 	ends = slices.Compact(slices.Sorted(slices.Values(ends)))
 	return func(allowed []Take) error {
