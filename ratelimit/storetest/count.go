@@ -58,19 +58,6 @@ func testCountOverSpan(h harness) {
 	}
 }
 
-func testClockBack(h harness) {
-	r := ratelimit.Buckets(ratelimit.BucketOptions{})
-	h.alignClock(r)
-	h.doOne(ratelimit.Add, r, "k", 5)
-	h.clock.Advance(-6 * time.Second)
-	h.doOne(ratelimit.Add, r, "k", 1)
-	requireEqual(h, "count(20s)", h.count(r, "k", 20*time.Second), 6)
-	h.clock.Advance(26 * time.Second)
-	requireEqual(h, "count(20s) at +20s", h.count(r, "k", 20*time.Second), 6)
-	h.clock.Advance(5 * time.Second)
-	requireEqual(h, "count(20s) at +25s", h.count(r, "k", 20*time.Second), 0)
-}
-
 func testOverflow(h harness) {
 	const most = 1 << 53
 	r := coarseRule(most, 5*time.Second)
@@ -85,14 +72,6 @@ func testOverflow(h harness) {
 		}
 	}
 	requireEqual(h, "count(span)", h.count(r, "k", 600*time.Second), most)
-	h.clock.Advance(600 * time.Second)
-	// All that was ever added would leave 2^63.
-	for range 1100 {
-		res := h.doOne(ratelimit.Add, r, "k", most)
-		requireEqual(h, "AddCount when the units are out of sight", res.Count, most)
-		requireEqual(h, "ResetAfter", res.ResetAfter, 10*time.Second)
-		h.clock.Advance(605 * time.Second)
-	}
 }
 
 func testEndedContext(h harness) {
@@ -126,4 +105,68 @@ func testConcurrent(h harness) {
 	}
 	wg.Wait()
 	requireEqual(h, "320 takes of limit 100: passed", passed.Load(), 100)
+}
+
+// testTwoClocks has a client whose clock is 6 s behind.
+func testTwoClocks(h harness) {
+	h.forEachRule(100, 24*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
+		for range 5 {
+			h.doOne(ratelimit.Add, r, key, 1)
+		}
+		h.clock.Advance(-6 * time.Second)
+		h.doOne(ratelimit.Add, r, key, 1)
+		h.clock.Advance(6 * time.Second)
+		requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 94)
+		if canCount(r) {
+			requireEqual(h, "count", h.count(r, key, 0), 6)
+		}
+	})
+}
+
+// testWindowSlides counts the units in a window that slides.
+func testWindowSlides(h harness) {
+	for _, r := range h.rulesFor(0, 5*time.Second, ratelimit.Block{}) {
+		if r.Algorithm() != "log" {
+			continue
+		}
+		key := r.String()
+		h.doOne(ratelimit.Add, r, key, 1)
+		h.clock.Advance(3 * time.Second)
+		h.doOne(ratelimit.Add, r, key, 2)
+		for _, c := range []struct {
+			after time.Duration
+			want  int64
+		}{{time.Second, 3}, {3 * time.Second, 2}, {2 * time.Second, 0}} {
+			h.clock.Advance(c.after)
+			requireEqual(h, "count", h.count(r, key, 0), c.want)
+		}
+		// Until the last microsecond, also while others are charged.
+		h.doOne(ratelimit.Add, r, key, 1)
+		h.clock.Advance(r.Per() - time.Microsecond)
+		requireEqual(h, "in the last microsecond", h.doOne(ratelimit.Add, r, key, 1).Count, 2)
+		h.clock.Advance(time.Microsecond)
+		requireEqual(h, "after it", h.doOne(ratelimit.Add, r, key, 1).Count, 2)
+	}
+}
+
+// testThrottle takes at 0, 700 and 1400 ms.
+func testThrottle(h harness) {
+	rules := []ratelimit.Rule{ratelimit.Throttle(time.Second)}
+	for _, r := range h.rulesFor(1, time.Second, ratelimit.Block{}) {
+		if r.Algorithm() != "buckets" { // which deny for a bucket longer
+			rules = append(rules, r)
+		}
+	}
+	for i, r := range rules {
+		if !h.supports(r) {
+			continue
+		}
+		key := string(rune('a' + i))
+		for at, want := range []bool{true, false, true} {
+			if at > 0 {
+				h.clock.Advance(700 * time.Millisecond)
+			}
+			requireEqual(h, "throttled", h.doOne(ratelimit.Take, r, key, 1).Allowed, want)
+		}
+	}
 }

@@ -240,6 +240,8 @@ func testRefundsOfOthers(h harness) {
 			requireEqual(h, r.String()+": Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 7)
 			requireEqual(h, r.String()+": refund by another limit", h.refund(low, key, receipts[i]), true)
 		}
+		h.doOne(ratelimit.Reset, r, fmt.Sprint(key, 0), 0)
+		requireEqual(h, r.String()+": Remaining by another rule after a reset", h.doOne(ratelimit.Peek, other, fmt.Sprint(key, 0), 1).Remaining, 7)
 	})
 }
 

@@ -16,98 +16,9 @@ func perMinute(h harness, limit int64) ratelimit.Rule {
 	return r
 }
 
-func testTake(h harness) {
-	r := perMinute(h, 10)
-	for i := range int64(9) {
-		res := h.doOne(ratelimit.Take, r, "k", 1)
-		requireEqual(h, "Allowed", res.Allowed, true)
-		requireEqual(h, "Limit", res.Limit, 10)
-		requireEqual(h, "Remaining", res.Remaining, 9-i)
-		requireEqual(h, "RetryAfter", res.RetryAfter, 0)
-		requireEqual(h, "ResetAfter", res.ResetAfter, 65*time.Second)
-	}
-	res := h.doOne(ratelimit.Take, r, "k", 5)
-	requireEqual(h, "5 at 9 used: Allowed", res.Allowed, false)
-	requireEqual(h, "5 at 9 used: Violated", res.Violated, true)
-	requireEqual(h, "5 at 9 used: Remaining", res.Remaining, 1)
-	requireEqual(h, "count after a denial", h.count(r, "k", 0), 9)
-	res = h.doOne(ratelimit.Take, r, "k", 1)
-	requireEqual(h, "tenth: Allowed", res.Allowed, true)
-	requireEqual(h, "tenth: when the next unit passes", res.RetryAfter, 65*time.Second)
-	requireEqual(h, "eleventh: Allowed", h.doOne(ratelimit.Take, r, "k", 1).Allowed, false)
-	if err := h.doOne(ratelimit.Take, r, "k", 1).Err(); err == nil {
-		h.Fatal("Err of a denial is nil")
-	}
-}
-
-func testRetryAfter(h harness) {
-	r := perMinute(h, 10)
-	for range 10 { // one at 0 s, 5 s … 45 s
-		h.doOne(ratelimit.Take, r, "k", 1)
-		h.clock.Advance(5 * time.Second)
-	}
-	for _, n := range []int64{1, 2, 3} {
-		res := h.doOne(ratelimit.Peek, r, "k", n)
-		want := time.Duration(10+5*n) * time.Second // the bucket at 0 s is out of the window at 65 s
-		requireEqual(h, "RetryAfter", res.RetryAfter, want)
-		requireEqual(h, "ResetAfter", res.ResetAfter, 60*time.Second)
-	}
-	wait := h.requireDenied(r, "k", 3).RetryAfter
-	h.clock.Advance(wait - time.Microsecond)
-	requireEqual(h, "a microsecond early: RetryAfter", h.requireDenied(r, "k", 3).RetryAfter, time.Microsecond)
-	h.clock.Advance(time.Microsecond)
-	requireEqual(h, "in time: Allowed", h.doOne(ratelimit.Take, r, "k", 3).Allowed, true)
-}
-
-func testPeek(h harness) {
-	r := perMinute(h, 3)
-	requireEqual(h, "unknown key: Allowed", h.doOne(ratelimit.Peek, r, "k", 3).Allowed, true)
-	h.doOne(ratelimit.Take, r, "k", 2)
-	for range 5 {
-		requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, "k", 1).Remaining, 1)
-	}
-	res := h.doOne(ratelimit.Peek, r, "k", 2)
-	requireEqual(h, "2 of 1: Allowed", res.Allowed, false)
-	requireEqual(h, "2 of 1: Violated", res.Violated, true)
-	requireEqual(h, "count", h.count(r, "k", 0), 2)
-}
-
-func testAdd(h harness) {
-	r := perMinute(h, 3)
-	res := h.doOne(ratelimit.Add, r, "k", 8)
-	requireEqual(h, "Allowed", res.Allowed, true)
-	requireEqual(h, "Count", res.Count, 8)
-	requireEqual(h, "Remaining", res.Remaining, 0)
-	requireEqual(h, "RetryAfter", res.RetryAfter, 65*time.Second)
-}
-
-func testLowerLimit(h harness) {
-	h.doOne(ratelimit.Take, perMinute(h, 10), "k", 8)
-	low := perMinute(h, 5)
-	res := h.doOne(ratelimit.Take, low, "k", 1)
-	requireEqual(h, "8 of 5 used: Allowed", res.Allowed, false)
-	requireEqual(h, "8 of 5 used: Remaining", res.Remaining, 0)
-	requireEqual(h, "8 of 10 used: Remaining", h.doOne(ratelimit.Peek, perMinute(h, 10), "k", 1).Remaining, 2)
-}
-
 func (h harness) refund(r ratelimit.Rule, key string, c ratelimit.Receipt) bool {
 	h.Helper()
 	return h.do(ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Refund, Receipt: c})[0].Allowed
-}
-
-func testRefund(h harness) {
-	r := perMinute(h, 10)
-	h.doOne(ratelimit.Take, r, "k", 2)
-	h.clock.Advance(10 * time.Second)
-	charge := h.doOne(ratelimit.Take, r, "k", 3).Receipt
-	h.clock.Advance(10 * time.Second)
-	h.doOne(ratelimit.Take, r, "k", 4)
-	requireEqual(h, "refunded", h.refund(r, "k", charge), true)
-	requireEqual(h, "count(5s)", h.count(r, "k", 5*time.Second), 4)
-	requireEqual(h, "count(15s)", h.count(r, "k", 15*time.Second), 4)
-	requireEqual(h, "count(20s)", h.count(r, "k", 20*time.Second), 6)
-	requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, "k", 1).Remaining, 4)
-	requireEqual(h, "refunded again", h.refund(r, "k", charge), false)
 }
 
 func testRefundExpired(h harness) {
@@ -134,18 +45,6 @@ func testRefundExpired(h harness) {
 	h.clock.Advance(5 * time.Second)
 	requireEqual(h, "refund a bucket later", h.refund(r, "k", charge), false)
 	requireEqual(h, "count", h.count(r, "k", 0), 5)
-}
-
-func testReset(h harness) {
-	r := perMinute(h, 3)
-	other := coarseRule(3, time.Minute).WithName("other")
-	h.doOne(ratelimit.Reset, r, "unknown", 0)
-	h.doOne(ratelimit.Take, r, "k", 3)
-	h.doOne(ratelimit.Take, other, "k", 2)
-	h.doOne(ratelimit.Reset, r, "k", 0)
-	requireEqual(h, "count", h.count(r, "k", 0), 0)
-	requireEqual(h, "count of another rule", h.count(other, "k", 0), 2)
-	requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, "k", 1).Remaining, 3)
 }
 
 func testInvalid(h harness) {
