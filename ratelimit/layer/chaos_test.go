@@ -3,7 +3,6 @@ package layer_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sort"
 	"sync"
@@ -143,48 +142,4 @@ func killing(t *testing.T, server *testhost.Redis, stop <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// TestNoGoroutineIsLeft has many callers of many keys while Redis comes and goes.
-func TestNoGoroutineIsLeft(t *testing.T) {
-	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
-		server := testhost.StartRedis(t, testhost.Durable...)
-		s := newStack(t, server.Client(nil), layer.FailoverOptions{Mode: mode, MaxKeys: 1000})
-		l := limiter(t, s, windowOf(1, time.Minute))
-		round := func() {
-			var wg sync.WaitGroup
-			for g := range 32 {
-				wg.Go(func() {
-					for i := range 300 {
-						_, _ = l.Take(t.Context(), string(rune('a'+g*300+i)), 1)
-					}
-				})
-			}
-			<-time.After(20 * time.Millisecond)
-			server.Kill()
-			wg.Wait()
-			server.Restart()
-			require.Eventually(t, func() bool {
-				res, err := l.Take(t.Context(), "back", 1)
-				return err == nil && res.Source != ratelimit.FromFailover
-			}, 20*time.Second, 5*time.Millisecond)
-		}
-		round() // makes what is made once
-		goroutines, heap := runtime.NumGoroutine(), inUse()
-		for range 4 {
-			round()
-		}
-		require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+2 }, 20*time.Second, 10*time.Millisecond,
-			"%d goroutines before", goroutines)
-		require.Less(t, inUse(), heap+4<<20, "%v", mode)
-		require.Zero(t, s.Stats().Failover.Abandoned)
-	}
-}
-
-func inUse() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

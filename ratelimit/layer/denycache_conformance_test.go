@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -73,17 +72,4 @@ func TestDenyCacheConformsToStore(t *testing.T) {
 		clock := newForwardClock()
 		return cacheAround(t, memoryOf(t, clock), clock, DenyCacheOptions{MaxKeys: 64}), clock
 	}, storetest.Everything)
-}
-
-// TestDenyCacheMatchesModel compares the cache with a model in random sequences of ops.
-func TestDenyCacheMatchesModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		clock := newForwardClock()
-		s := &storetest.Sequence{
-			TB: rt, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
-			Store: cacheAround(rt, memoryOf(rt, clock), clock, DenyCacheOptions{MaxKeys: 8}),
-			Draw:  func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
-		}
-		s.Run(rapid.IntRange(1, 150).Draw(rt, "groups"))
-	})
 }

@@ -164,36 +164,3 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 	}
 	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
-
-// TestLostReplyIsChargedOnce cuts the connection in the middle of the reply to a take that
-// Redis has charged.
-func TestLostReplyIsChargedOnce(t *testing.T) {
-	t.Parallel()
-	server := testhost.StartRedis(t)
-	r := windowOf(1<<40, time.Hour)
-	store, err := redisstore.New(server.Client(nil), redisstore.Options{Timeout: 10 * time.Second})
-	require.NoError(t, err)
-	direct := limiter(t, store, r)
-	proxy := faultproxy.New(t, server.Addr)
-	s := newStack(t, server.Client(func(o *redis.Options) { o.Addr = proxy.Addr }), layer.FailoverOptions{Mode: layer.Open, Retry: 10 * time.Millisecond})
-	l := limiter(t, s, r)
-	works := func() bool {
-		res, err := l.Take(t.Context(), "k", 1)
-		return err == nil && res.Source == ratelimit.FromStore
-	}
-	for i, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
-		for after := range 8 {
-			require.Eventually(t, works, 20*time.Second, time.Millisecond)
-			before, err := direct.Count(t.Context(), "k", 0)
-			require.NoError(t, err)
-			lose(after)
-			res, err := l.Take(t.Context(), "k", 1)
-			require.NoError(t, err)
-			require.Equal(t, ratelimit.FromFailover, res.Source, "%d %d", i, after)
-			require.NoError(t, proxy.Restore())
-			n, err := direct.Count(t.Context(), "k", 0)
-			require.NoError(t, err)
-			require.Equal(t, before+1, n, "%d %d", i, after)
-		}
-	}
-}

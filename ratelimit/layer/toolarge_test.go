@@ -15,9 +15,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
-	"github.com/lazyreq/lazyreq/ratelimit/memstore"
-	"github.com/lazyreq/lazyreq/ratelimit/queue"
-	"github.com/lazyreq/lazyreq/ratelimit/reservation"
 )
 
 // rulesOfTen returns a rule of each algorithm with limit 10, and a counter without a limit.
@@ -33,45 +30,31 @@ func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 	}, ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithName("meter")
 }
 
-// aroundMemory returns a store in memory with nothing, one layer, or all of them around it. Rules
-// are shadow rules if they have the name.
+// aroundMemory returns a store in memory with nothing, one layer, or all layers around it. Rules with the name are shadow
+// rules.
 func aroundMemory(t *testing.T, shadow string) map[string]ratelimit.Store {
 	t.Helper()
-	all := map[string]ratelimit.Store{}
-	for _, name := range []string{"none", "lists", "shadow", "deny cache", "failover", "local", "prepaid", "all"} {
-		m, err := memstore.New(memstore.Options{})
-		require.NoError(t, err)
-		store := ratelimit.Store(m)
-		has := func(layer string) bool { return name == layer || name == "all" }
-		if has("prepaid") {
-			l, err := newPrepaid(store, PrepaidOptions{})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, l.Close()) })
-			store = l
-		}
-		if has("failover") || name == "local" {
-			o := FailoverOptions{Timeout: time.Minute, Mode: Open}
-			if name == "local" { // with nothing behind it
-				store, o = answeringError{}, FailoverOptions{Mode: Local, Replicas: 3}
-			}
-			store, err = newFailover(store, o)
-			require.NoError(t, err)
-		}
-		if has("deny cache") {
-			store, err = newDenyCache(store, DenyCacheOptions{})
-			require.NoError(t, err)
-		}
-		if has("shadow") {
-			store, err = newShadow(store, ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == shadow }})
-			require.NoError(t, err)
-		}
-		if has("lists") {
-			store, err = newLists(store, ListsOptions{Allow: List{Prefixes: []string{"p:allowed"}}, Deny: List{Prefixes: []string{"p:denied"}}})
-			require.NoError(t, err)
-		}
-		all[name] = store
+	all := Options{
+		Lists:  &ListsOptions{Allow: List{Prefixes: []string{"p:allowed"}}, Deny: List{Prefixes: []string{"p:denied"}}},
+		Shadow: &ShadowOptions{Match: func(op ratelimit.Op) bool { return op.Rule.Name() == shadow }}, DenyCache: &DenyCacheOptions{},
+		Failover: &FailoverOptions{Timeout: time.Minute, Mode: Open}, Prepaid: &PrepaidOptions{},
 	}
-	return all
+	stores := map[string]ratelimit.Store{}
+	for name, o := range map[string]Options{
+		"none": {}, "lists": {Lists: all.Lists}, "shadow": {Shadow: all.Shadow}, "deny cache": {DenyCache: all.DenyCache},
+		"failover": {Failover: all.Failover}, "local": {Failover: &FailoverOptions{Mode: Local, Replicas: 3}},
+		"prepaid": {Prepaid: all.Prepaid}, "all": all,
+	} {
+		var inner ratelimit.Store = answeringError{}
+		if name != "local" {
+			inner, _ = newMemory(t)
+		}
+		s, err := New(inner, o)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		stores[name] = s
+	}
+	return stores
 }
 
 type answeringError struct{}
@@ -139,37 +122,5 @@ func TestCostAboveTheLimit(t *testing.T) {
 		}
 		require.Equal(t, want, statusOfCost(t, store, "k", []ratelimit.Rule{rules[4]}, 1<<60), "%s: a shadow rule", name)
 		require.Equal(t, http.StatusBadRequest, statusOfCost(t, store, "k", rules, 1<<60), "%s: one of several is a shadow rule", name)
-	}
-}
-
-// Queues, reservations and limiters return the same errors.
-func TestNAboveTheLimit(t *testing.T) {
-	rules, _ := rulesOfTen()
-	for name, store := range aroundMemory(t, "") {
-		for i, r := range rules {
-			waits, err := queue.New(store, r, queue.Options{})
-			require.NoError(t, err)
-			reserver, err := reservation.New(store, r, reservation.Options{})
-			require.NoError(t, err)
-			limiter, err := ratelimit.NewLimiter(store, r)
-			require.NoError(t, err)
-			both, err := ratelimit.NewLimiter(store, rules[i], rules[(i+1)%len(rules)])
-			require.NoError(t, err)
-			for n, want := range map[int64]error{
-				11: ratelimit.ErrTooLarge, 1<<53 + 1: ratelimit.ErrTooLarge, 1 << 60: ratelimit.ErrTooLarge, math.MaxInt64: ratelimit.ErrTooLarge,
-				0: ratelimit.ErrOp, -1: ratelimit.ErrOp, math.MinInt64: ratelimit.ErrOp,
-			} {
-				for what, ask := range map[string]func() error{
-					"queue":       func() error { _, err := waits.Wait(t.Context(), "k", n); return err },
-					"reservation": func() error { _, err := reserver.Reserve(t.Context(), "k", n); return err },
-					"take":        func() error { _, err := limiter.Take(t.Context(), "k", n); return err },
-					"peek":        func() error { _, err := limiter.Peek(t.Context(), "k", n); return err },
-					"both":        func() error { _, err := both.Take(t.Context(), "k", n); return err },
-					"both, peek":  func() error { _, err := both.Peek(t.Context(), "k", n); return err },
-				} {
-					require.ErrorIs(t, ask(), want, "%s, %v: %s of %d", name, r, what, n)
-				}
-			}
-		}
 	}
 }

@@ -54,39 +54,3 @@ func TestMemoryIsBoundedUnderLoad(t *testing.T) {
 		require.Greater(t, m.Len(), subjects*8/10, "the bound was met")
 	}
 }
-
-// TestMemoryAdmitsTheLimitWhileOthersCome takes from one key by all goroutines while
-// others fill the store, within which the key is never the nearest to full quota.
-func TestMemoryAdmitsTheLimitWhileOthersCome(t *testing.T) {
-	const limit = 500
-	for name, r := range map[string]ratelimit.Rule{
-		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit}),
-		"log":     ratelimit.SlidingLog(limit, time.Hour),
-		"window":  ratelimit.FixedWindow(limit, time.Hour),
-		"gcra":    ratelimit.GCRA(limit, 24*time.Hour),
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, ctx := newHand(), t.Context()
-			m := newStore(t, Options{MaxKeys: 100, Clock: h.clock})
-			hot, brief := newLimiter(t, m, r), newLimiter(t, m, ratelimit.FixedWindow(1, time.Second))
-			var passed atomic.Int64
-			var wg sync.WaitGroup
-			for g := range 8 {
-				wg.Go(func() {
-					for i := range 200 {
-						res, err := hot.Take(ctx, "hot", 1)
-						if err == nil && res.Allowed {
-							passed.Add(1)
-						}
-						if _, err2 := brief.Take(ctx, fmt.Sprint(g, i), 1); err != nil || err2 != nil {
-							t.Error(err, err2)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			require.EqualValues(t, limit, passed.Load())
-			require.Equal(t, 100, m.Len())
-		})
-	}
-}

@@ -3,7 +3,6 @@ package memstore
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,24 +115,6 @@ func TestMemoryEvictsNearlyTheNearest(t *testing.T) {
 		}
 	}
 	require.Equal(t, heavy, kept)
-}
-
-func TestMemoryEvictsWhileOthersTake(t *testing.T) {
-	m := newStore(t, Options{MaxKeys: 600})
-	l := newLimiter(t, m, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 5}))
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 500 {
-				if _, err := l.Take(t.Context(), fmt.Sprint(i*(g+1)), 1); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.LessOrEqual(t, m.Len(), 600)
 }
 
 func TestMemoryReusesTheExpiredFirst(t *testing.T) {
@@ -317,20 +298,6 @@ func TestMemoryReadsAndDenialsKeepNothing(t *testing.T) {
 	require.False(t, results[0].Allowed)
 	require.Equal(t, before, m.Bytes(), "a denied group makes no counter")
 	require.Equal(t, known, m.Len())
-}
-
-func TestMemoryRefusesWhatCannotFit(t *testing.T) {
-	m, ctx := newStore(t, Options{MaxBytes: minBytes}), t.Context()
-	huge := func(name string) ratelimit.Op {
-		o := ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second}
-		return ratelimit.Op{Rule: ratelimit.Buckets(o).WithName(name), Key: "k", N: 1 << 40, Kind: ratelimit.Take}
-	}
-	_, err := m.Do(ctx, []ratelimit.Op{huge("a")})
-	require.NoError(t, err)
-	_, err = m.Do(ctx, []ratelimit.Op{huge("b"), huge("c"), huge("d")})
-	require.ErrorIs(t, err, ratelimit.ErrNoRoom)
-	require.LessOrEqual(t, m.Len(), 1)
-	require.LessOrEqual(t, m.Bytes(), int64(minBytes))
 }
 
 func TestMemoryMakesRoomAfterReset(t *testing.T) {

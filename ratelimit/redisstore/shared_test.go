@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,42 +35,6 @@ func TestStoresShareCounters(t *testing.T) {
 	res, err = a.Take(t.Context(), "k", 3)
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
-}
-
-// TestNeverMoreThanTheLimit races takes of one rule and of two in one group.
-func TestNeverMoreThanTheLimit(t *testing.T) {
-	server := testhost.StartRedis(t)
-	stores := []*Store{newStore(t, server.Client(nil), patient), newStore(t, server.Client(nil), patient)}
-	low := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100})
-	high := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 130}).WithName("high")
-	var passed [2]atomic.Int64 // of low, of high
-	var wg sync.WaitGroup
-	for i := range 64 {
-		wg.Go(func() {
-			for j := range 10 {
-				ops := []ratelimit.Op{{Rule: high, Key: "k", N: 1, Kind: ratelimit.Take}}
-				if j%2 == 0 {
-					ops = append(ops, ratelimit.Op{Rule: low, Key: "k", N: 1, Kind: ratelimit.Take})
-				}
-				results, err := stores[i%2].Do(t.Context(), ops)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if results[0].Allowed {
-					passed[1].Add(1)
-					passed[0].Add(int64(len(ops) - 1))
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.EqualValues(t, 130, passed[1].Load())
-	require.LessOrEqual(t, passed[0].Load(), int64(100))
-	for i, r := range []ratelimit.Rule{low, high} {
-		got := do(t, stores[0], ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count})[0].Count
-		require.Equal(t, passed[i].Load(), got, "a denied group charges nothing")
-	}
 }
 
 func TestMadeUpReceipts(t *testing.T) {
@@ -131,23 +93,5 @@ func TestMadeUpReceiptsAtTheEdges(t *testing.T) {
 		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1 << 53, Kind: ratelimit.Add})[0].Receipt
 		charged.N++
 		require.False(t, do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})[0].Allowed, name)
-	}
-}
-
-// TestLongRing has more buckets than one read returns.
-func TestLongRing(t *testing.T) {
-	s, clock := onRedis(t)
-	l := newLimiter(t, s, ratelimit.BucketOptions{Limit: 1000, Interval: time.Second, Span: 1000 * time.Second})
-	for range 1000 {
-		_, err := l.Take(t.Context(), "k", 1)
-		require.NoError(t, err)
-		clock.Advance(time.Second)
-	}
-	for _, n := range []int64{1, 2, 500, 1000} {
-		res, err := l.Take(t.Context(), "k", n)
-		require.NoError(t, err)
-		require.False(t, res.Allowed)
-		require.Equal(t, time.Duration(n)*time.Second, res.RetryAfter)
-		require.Equal(t, 1000*time.Second, res.ResetAfter)
 	}
 }
