@@ -44,8 +44,8 @@ type algorithm interface {
 }
 
 var algorithms = [...]algorithm{
-	storage.Buckets: bucketAlgorithm{}, storage.Log: logAlgorithm{},
-	storage.Window: windowAlgorithm{}, storage.GCRA: gcraAlgorithm{},
+	storage.Buckets: &bucketAlgorithm{}, storage.Log: &logAlgorithm{},
+	storage.Window: &windowAlgorithm{}, storage.GCRA: &gcraAlgorithm{},
 }
 
 // entryOnly has the methods of an algorithm whose state fits into an entry.
@@ -67,14 +67,19 @@ func (r *rule) hasBlock() bool {
 }
 
 // check sets the fields of res that a take of n units would have, except Receipt and those of a Block.
-func (r *rule) check(s state, n, now int64, res *ratelimit.Result) {
+func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) {
 	if r.Limit == 0 {
 		res.Allowed = true
 		return
 	}
-	q := r.algorithm().quota(s, r, n, now)
+	q := a.quota(s, r, n, now)
 	res.Limit, res.Remaining, res.Allowed = r.Limit, q.remaining, n <= q.remaining
-	res.RetryAfter, res.ResetAfter = layout.Duration(q.retry), layout.Duration(q.reset)
+	if q.retry > 0 {
+		res.RetryAfter = layout.Duration(q.retry)
+	}
+	if q.reset > 0 {
+		res.ResetAfter = layout.Duration(q.reset)
+	}
 }
 
 // freshResult is the result of check for a counter that does not exist.

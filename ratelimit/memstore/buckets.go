@@ -30,7 +30,7 @@ const (
 	ringTotals = 3
 )
 
-func (p bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
+func (p *bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
 	if s.words != nil {
 		g := p.ring(s, r, now)
 		if g.wide {
@@ -47,12 +47,12 @@ func (p bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
 	return ringTotals + width*(int(r.Buckets)+2)
 }
 
-func (bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
+func (*bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
 	s.b = floorDiv(now, r.Interval)
 	put64(s.words, uint64(generation))
 }
 
-func (p bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64) {
+func (p *bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64) {
 	copy(to, s.words[:ringTotals])
 	old, g := p.ring(s, r, now), p.ring(state{s.entry, to}, r, now)
 	for i := range int64(r.Buckets) + 2 {
@@ -60,7 +60,7 @@ func (p bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64)
 	}
 }
 
-func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+func (p *bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	g := p.ring(s, r, now)
 	total := g.total()
 	allowed = n <= r.Limit-(total-g.totalBefore(int64(r.Window)))
@@ -68,7 +68,7 @@ func (p bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bo
 }
 
 // quota counts the current bucket and as many before it as touch the last Per.
-func (p bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
+func (p *bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	g := p.ring(s, r, now)
 	back, total := int64(r.Window), g.total()
 	used := total - g.totalBefore(back)
@@ -82,7 +82,7 @@ func (p bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
+func (p *bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
 	g := p.ring(s, r, now)
 	g.advance(s)
 	if n > g.maxTotal()-g.total() {
@@ -93,13 +93,13 @@ func (p bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Rec
 	return ratelimit.Receipt{N: n, At: s.b, Generation: int64(get64(s.words))}
 }
 
-func (p bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
+func (p *bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 	g := p.ring(s, r, now)
 	return g.total() - g.totalBefore(ceilDiv(interval, r.Interval))
 }
 
 // refund subtracts the units from the total, and from the totals at the beginning of later buckets.
-func (p bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (p *bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	g := p.ring(s, r, now)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
 		return false
@@ -128,7 +128,7 @@ type ring struct {
 }
 
 // ring returns the ring of a state.
-func (bucketAlgorithm) ring(s state, r *rule, now int64) ring {
+func (*bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
 	g.wide = int64(len(g.words)) > g.size+1
 	if now >= (s.b+1)*r.Interval {

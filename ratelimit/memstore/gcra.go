@@ -11,18 +11,18 @@ import (
 //	b  the level after that
 type gcraAlgorithm struct{ entryOnly }
 
-func (gcraAlgorithm) begin(s state, _ *rule, _, now, _, _ int64) { s.a, s.b = now, 0 }
+func (*gcraAlgorithm) begin(s state, _ *rule, _, now, _, _ int64) { s.a, s.b = now, 0 }
 
 func (r *rule) gcra() gcra.Rule { return gcra.Rule{Limit: r.Limit, Burst: r.Burst, Per: r.Per} }
 
 // passes multiplies only an n up to the burst, so that the product fits. An allowed take can be counted.
-func (gcraAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+func (*gcraAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	level := r.gcra().Level(s.a, s.b, now)
 	allowed = n <= r.Burst && n*r.Per <= r.Burst*r.Per-level
 	return allowed, allowed || n <= gcra.MaxUnits(r.Per)-gcra.Quotient(level, r.Per)
 }
 
-func (gcraAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
+func (*gcraAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	g := r.gcra()
 	q.remaining, q.retry, q.reset = g.Check(g.Level(s.a, s.b, now), max(0, s.a-now), n)
 	return q
@@ -30,7 +30,7 @@ func (gcraAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 
 // charge raises the level at least to the units that leak until prepaid has passed: prepaid units must
 // still be in the level when they are spent.
-func (gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
+func (*gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
 	if s.b == 0 {
 		s.a = now // as in a new counter; the clock may have gone back since
 	}
@@ -40,11 +40,11 @@ func (gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.R
 	return ratelimit.Receipt{N: n, At: s.a, Generation: s.b}
 }
 
-func (gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
+func (*gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
 
 // refund requires the state that the charge left, so that nothing was charged since. It gives nothing
 // back if the level has fallen to 0, because then the store may have forgotten the counter.
-func (gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (*gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	if c.N <= 0 || c.N > s.b/r.Per || c.At != s.a || c.Generation != s.b || r.gcra().Level(s.a, s.b, now) == 0 {
 		return false
 	}

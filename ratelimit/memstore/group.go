@@ -121,7 +121,7 @@ func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	if s.entry == nil {
 		return r.freshResult()
 	}
-	r.check(s, n, g.now, &res)
+	r.check(r.algorithm(), s, n, g.now, &res)
 	return res
 }
 
@@ -201,10 +201,10 @@ func (g *group) countDenial(r *rule) int64 {
 // charge charges the op's units. The counter exists and has room. The result is that for the next unit.
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleFor(op)
-	s := g.find(r)
-	res.Receipt = r.algorithm().charge(s, r, op.N, g.now, layout.Micros(op.Prepaid))
+	s, a := g.find(r), r.algorithm()
+	res.Receipt = a.charge(s, r, op.N, g.now, layout.Micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
-	r.check(s, 1, g.now, &res)
+	r.check(a, s, 1, g.now, &res)
 	res.Allowed = true
 	return res
 }

@@ -38,7 +38,7 @@ const (
 // minEvents is the number of events for which a new log has room.
 const minEvents = 4
 
-func (p logAlgorithm) wordsNeeded(s state, r *rule, n, now, prepaid int64) int {
+func (p *logAlgorithm) wordsNeeded(s state, r *rule, n, now, prepaid int64) int {
 	if s.words == nil {
 		return logEvents + minEvents*widthFor(max(r.Per+prepaid, n))
 	}
@@ -49,7 +49,7 @@ func (p logAlgorithm) wordsNeeded(s state, r *rule, n, now, prepaid int64) int {
 // neededShape drops the events that have left the window. It returns the number and the width of the
 // events for which the log needs room before n units are charged. Room grows by an eighth, and shrinks
 // when two thirds of it are empty.
-func (logAlgorithm) neededShape(s state, r *rule, n, now, prepaid int64) (room, width int) {
+func (*logAlgorithm) neededShape(s state, r *rule, n, now, prepaid int64) (room, width int) {
 	l := eventsOf(s)
 	at := l.timeOfNew(now, prepaid)
 	l.dropOldest(l.firstAfter(now - r.Per))
@@ -84,13 +84,13 @@ func maxOfWidth(width int) int64 {
 	return 1<<(16*width) - 1
 }
 
-func (logAlgorithm) begin(s state, r *rule, n, now, generation, prepaid int64) {
+func (*logAlgorithm) begin(s state, r *rule, n, now, generation, prepaid int64) {
 	s.b = now
 	put64(s.words, uint64(generation))
 	s.words[logWidth] = uint32(widthFor(max(r.Per+prepaid, n)))
 }
 
-func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, prepaid int64) {
+func (p *logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, prepaid int64) {
 	_, width := p.neededShape(s, r, n, now, prepaid)
 	old := eventsOf(s)
 	copy(to, s.words[:logEvents])
@@ -101,13 +101,13 @@ func (p logAlgorithm) reshape(s state, r *rule, to []uint32, n, now, prepaid int
 	}
 }
 
-func (logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+func (*logAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	l := eventsOf(s)
 	used := l.unitsSince(now - r.Per)
 	return n <= r.Limit-used, n <= layout.MaxCount-used
 }
 
-func (logAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
+func (*logAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	l := eventsOf(s)
 	used, total := l.unitsSince(now-r.Per), l.total()
 	q.remaining = max(0, r.Limit-used)
@@ -120,7 +120,7 @@ func (logAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-func (logAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
+func (*logAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
 	l := eventsOf(s)
 	at := l.timeOfNew(now, prepaid)
 	l.dropOldest(l.firstAfter(now - r.Per))
@@ -139,13 +139,13 @@ func (logAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Re
 	return ratelimit.Receipt{N: n, At: at, Generation: int64(get64(s.words))}
 }
 
-func (logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
+func (*logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 	l := eventsOf(s)
 	return l.unitsSince(now - interval)
 }
 
 // refund subtracts the units from the sums of their event and all later events.
-func (logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	l := eventsOf(s)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
 		return false

@@ -47,16 +47,16 @@ func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now in
 	a := r.algorithm()
 	allowed, fit := a.passes(st, r, n, now)
 	if !allowed {
-		r.check(st, n, now, out)
+		r.check(a, st, n, now, out)
 		out.Violated = true
 		return true
 	}
-	if !fit || a.wordsNeeded(st, r, n, now, 0) != len(st.words) {
+	if !fit || e.hash&1 != 0 && a.wordsNeeded(st, r, n, now, 0) != len(st.words) {
 		return false
 	}
 	out.Receipt = a.charge(st, r, n, now, 0)
 	out.Receipt.Counter = e.hash
-	r.check(st, 1, now, out)
+	r.check(a, st, 1, now, out)
 	out.Allowed = true
 	return true
 }

@@ -14,23 +14,23 @@ import (
 // If the clock goes back, the newest window continues.
 type windowAlgorithm struct{ entryOnly }
 
-func (windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
+func (*windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
 	s.until, s.a, s.b = now, 0, generation
 }
 
-func (windowAlgorithm) count(s state, _ *rule, _, now int64) int64 {
+func (*windowAlgorithm) count(s state, _ *rule, _, now int64) int64 {
 	if now >= s.until {
 		return 0
 	}
 	return s.a
 }
 
-func (p windowAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+func (p *windowAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	used := p.count(s, r, 0, now)
 	return n <= r.Limit-used, n <= layout.MaxCount-used
 }
 
-func (p windowAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
+func (p *windowAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	used := p.count(s, r, 0, now)
 	q.remaining = max(0, r.Limit-used)
 	if n > q.remaining {
@@ -42,7 +42,7 @@ func (p windowAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-func (windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
+func (*windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
 	if now >= s.until {
 		s.until, s.a = now+r.Per, 0
 	}
@@ -51,7 +51,7 @@ func (windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Recei
 }
 
 // refund does not end the window, even if it has no units left.
-func (p windowAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (p *windowAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	if c.N <= 0 || c.N > p.count(s, r, 0, now) || c.At != s.until || c.Generation != s.b {
 		return false
 	}
