@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -11,25 +10,24 @@ import (
 )
 
 const (
-	maxRouteUses  = 12 // properties that are counted for a route
-	adviceFrom    = 20 // requests of a route
-	adviceShare   = .9 // of a route's requests that read a property
+	maxRouteUses  = 12 // the maximum number of properties that are counted for a route
+	adviceFrom    = 20 // the minimum number of requests of the route
+	adviceShare   = .9 // the minimum share of requests that read the property
 	adviceMinGain = 200 * time.Microsecond
 )
 
-// routeUse counts how often the handler of a route has resolved one property, which could be
-// prefetched.
+// routeUse counts how often a route's handler has resolved a property that could be prefetched.
 type routeUse struct {
 	name  string
 	read  uint64
 	took  time.Duration
-	alone time.Duration // of took, while no property read before was being resolved
+	alone time.Duration // the part of took in which no earlier property was being resolved
 }
 
-// addUses counts a request's properties. It returns how many bytes were allocated for it.
+// addUses counts the properties of a request. It returns the number of bytes that it has allocated.
 func (r *route) addUses(props []named) (size int) {
 	var buf [16]*named
-	var until time.Time // when the properties so far were resolved
+	var until time.Time // the end of all resolutions so far
 	for _, p := range readByHandler(buf[:0], props) {
 		begin, end := p.info.Began, p.info.Began.Add(p.info.Took)
 		if begin.Before(until) {
@@ -41,15 +39,15 @@ func (r *route) addUses(props []named) (size int) {
 		if p.info.Private {
 			continue
 		}
-		u := r.use(p.name)
-		if u == nil {
-			if len(r.uses) == maxRouteUses {
+		n := slices.IndexFunc(r.uses, func(u routeUse) bool { return u.name == p.name })
+		if n < 0 {
+			if n = len(r.uses); n == maxRouteUses {
 				continue
 			}
 			r.uses = append(r.uses, routeUse{name: strings.Clone(p.name)})
-			u = &r.uses[len(r.uses)-1]
-			size += int(unsafe.Sizeof(*u)) + len(p.name)
+			size += int(unsafe.Sizeof(r.uses[n])) + len(p.name)
 		}
+		u := &r.uses[n]
 		u.read++
 		u.took += p.info.Took
 		u.alone += max(end.Sub(begin), 0)
@@ -57,8 +55,8 @@ func (r *route) addUses(props []named) (size int) {
 	return size
 }
 
-// readByHandler appends the properties that no other property has read first and that were resolved,
-// in the order in which that began.
+// readByHandler appends the properties that were resolved and that no other property has read first, in the order of
+// their resolution.
 func readByHandler(list []*named, props []named) []*named {
 	for i := range props {
 		info := &props[i].info
@@ -74,47 +72,31 @@ func readByHandler(list []*named, props []named) []*named {
 	return list
 }
 
-func (r *route) use(name string) *routeUse {
-	for i := range r.uses {
-		if r.uses[i].name == name {
-			return &r.uses[i]
-		}
-	}
-	return nil
-}
-
-// advice is a route that would gain from Prefetch.
+// advice names a route that would gain from Prefetch.
 type advice struct {
 	Route    string   `json:"route"`
 	Prefetch []string `json:"prefetch"` // the arguments of server.Prefetch
-	Gain     float64  `json:"gain"`     // of a request, in milliseconds, at most
+	Gain     float64  `json:"gain"`     // the maximum gain for a request, in milliseconds
 }
 
-// advice reports whether nearly every request of the route has resolved several properties one
-// after another that could be prefetched, and which. What it gains is the time of all less that
-// of the longest; it is less if one of them reads another.
+// advice reports whether nearly every request of the route has resolved several properties one after another that
+// could be prefetched. The gain is the sum of their durations minus the longest. It is less if one of them reads
+// another.
 func (r *route) advice() (a advice, gains bool) {
-	if r.requests < adviceFrom || r.name == noRoute || r.name == otherRoutes {
+	if r.Requests < adviceFrom || r.Name == noRoute || r.Name == otherRoutes {
 		return a, false
 	}
-	a.Route = r.name
+	a.Route = r.Name
 	var sum, longest time.Duration
 	for i := range r.uses {
 		u := &r.uses[i]
-		if float64(u.read) < adviceShare*float64(r.requests) {
+		if float64(u.read) < adviceShare*float64(r.Requests) {
 			continue
 		}
 		a.Prefetch = append(a.Prefetch, u.name)
-		sum += u.alone / time.Duration(r.requests)
+		sum += u.alone / time.Duration(r.Requests)
 		longest = max(longest, u.took/time.Duration(u.read))
 	}
 	a.Gain = millis(sum - longest)
 	return a, sum-longest >= adviceMinGain && len(a.Prefetch) > 1
-}
-
-// sortAdvice sorts by the gain, the largest first.
-func sortAdvice(list []advice) {
-	slices.SortFunc(list, func(a, b advice) int {
-		return cmp.Or(-cmp.Compare(a.Gain, b.Gain), cmp.Compare(a.Route, b.Route))
-	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
+	"github.com/lazyreq/lazyreq/session"
 )
 
 // private is a property that only its key reaches, as a take of a limit.
@@ -141,11 +142,55 @@ func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 }
 
 func TestUsesOfARouteAreBounded(t *testing.T) {
-	r := &route{name: "GET /x"}
+	r := new(route)
 	size := 0
 	for i := range 100 {
 		size += r.addUses([]named{{string(rune('a' + i)), reqctx.Info{State: reqctx.Resolved, Began: time.Unix(1, 0)}}})
 	}
 	require.Len(t, r.uses, maxRouteUses)
 	require.Less(t, size, 2000)
+}
+
+// asking is a requirement whose text comes from the inspector, which therefore must not hold its lock.
+type asking struct{ in *Inspector }
+
+func (asking) Start(context.Context) error   { return nil }
+func (asking) Require(context.Context) error { return nil }
+func (a asking) String() string {
+	a.in.mu.Lock()
+	defer a.in.mu.Unlock()
+	return "asking"
+}
+
+func TestTableOfRoutes(t *testing.T) {
+	in := newInspector(t, Options{})
+	require.Equal(t, []routeRow{}, in.snapshot(filter{}).Table)
+	a := reqctx.NewKey[int]("a")
+	for range 2 {
+		srv, err := server.New(server.Options{Observers: []server.Observer{in}})
+		require.NoError(t, err)
+		reqctx.Provide(srv.Registry(), a, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 1, nil }})
+		api := srv.Group("/api/", server.Require(asking{in}))
+		api.HandleFunc("GET /x", reads("a"), server.Prefetch(a))
+		srv.HandleFunc("GET /api/y", reads("a"), server.Require(session.Loaded, a))
+		for range 3 {
+			srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/api/y", nil))
+		}
+	}
+	rows := []routeRow{
+		{"GET /api/x", []string{"asking"}, []string{"a"}, []string{}},
+		{"GET /api/y", []string{"session", "a"}, []string{}, []string{"asking"}},
+	}
+	require.Equal(t, append(rows, rows...), in.snapshot(filter{}).Table)
+}
+
+func TestServersOfTheTableAreBounded(t *testing.T) {
+	in := newInspector(t, Options{})
+	for range maxServers + 1 {
+		srv, err := server.New(server.Options{Observers: []server.Observer{in}})
+		require.NoError(t, err)
+		srv.HandleFunc("GET /", reads())
+		srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	require.Len(t, in.snapshot(filter{}).Table, maxServers)
 }

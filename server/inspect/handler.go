@@ -1,10 +1,13 @@
 package inspect
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"embed"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,27 +15,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 //go:embed page
 var files embed.FS
 
-// contentTypes are the types of the page's files.
-var contentTypes = map[string]string{
-	"index.html": "text/html; charset=utf-8",
-	"app.css":    "text/css; charset=utf-8",
-	"app.js":     "text/javascript; charset=utf-8",
-	"icon.svg":   "image/svg+xml",
-}
+var pageFiles, _ = fs.Sub(files, "page") // fails only for an invalid name
 
-// policy lets the page load its own files only, run no inline script or style, and make no
-// markup of strings.
+// policy lets the page load only its own files, forbids inline scripts and styles, and prevents the use of strings as
+// markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// ServeHTTP serves the page. It can be mounted anywhere, with [http.StripPrefix] for a path that
-// ends in a slash. The page's files are free of data; snapshot.json and request.json need the
-// token, as Authorization: Bearer.
+// ServeHTTP serves the page. It can be mounted at any path that ends in a slash, with [http.StripPrefix]. The files
+// of the page contain no data. snapshot.json and request.json need the token as Authorization: Bearer.
 func (in *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -53,26 +50,8 @@ func (in *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "snapshot.json" || name == "request.json":
 		in.serveData(w, r, name)
 	default:
-		serveFile(w, name)
+		http.FileServerFS(pageFiles).ServeHTTP(w, r)
 	}
-}
-
-func serveFile(w http.ResponseWriter, name string) {
-	if name == "" {
-		name = "index.html"
-	}
-	kind, found := contentTypes[name]
-	if !found {
-		http.Error(w, "There is no such file.", http.StatusNotFound)
-		return
-	}
-	body, err := files.ReadFile("page/" + name)
-	if err != nil {
-		http.Error(w, "The file cannot be read.", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(body)
 }
 
 func (in *Inspector) serveData(w http.ResponseWriter, r *http.Request, name string) {
@@ -115,39 +94,68 @@ func filterOf(r *http.Request) filter {
 	return f
 }
 
-// authorized reports whether r has the token. It compares digests, so that the time depends on
-// neither content nor length.
+// authorized reports whether r has the token. It compares digests, so that the duration depends neither on the
+// content nor on the length.
 func (in *Inspector) authorized(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(in.opts.Token))
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// knownHost reports whether the page may be requested by this Host.
+// knownHost reports whether the page may be requested with this Host.
 func (in *Inspector) knownHost(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	if addr, err := netip.ParseAddr(name); err == nil && addr.IsLoopback() {
-		return true
-	}
-	return slices.ContainsFunc(in.opts.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return isLoopback(host) || slices.ContainsFunc(in.opts.Hosts, func(h string) bool { return strings.EqualFold(h, hostName(host)) })
 }
 
-// isLoopback reports whether a host:port is on this machine.
-func isLoopback(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
+// isLoopback reports whether a host, with or without a port, is localhost or a loopback address.
+func isLoopback(host string) bool {
+	name := hostName(host)
+	addr, err := netip.ParseAddr(name)
+	return strings.EqualFold(name, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// hostName returns a host without its port and brackets.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// Page is the page of an [Inspector] on its own listener.
+type Page struct {
+	// URL is the address of the page. It has the token after the "#", which browsers do not send.
+	URL string
+
+	server *http.Server
+	done   chan error
+	stop   func() bool
+}
+
+// Listen serves the page of in at addr, such as "127.0.0.1:6060", until ctx ends or Close is called. It returns an
+// error if it cannot listen on addr, or if addr is not a loopback address and Options.InsecureAllowRemote is not set.
+func Listen(ctx context.Context, addr string, in *Inspector) (*Page, error) {
+	if !in.opts.InsecureAllowRemote && !isLoopback(addr) {
+		return nil, fmt.Errorf("inspect: %q is not a loopback address; Options.InsecureAllowRemote allows it", addr)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	if host == "localhost" {
-		return true
+	p := &Page{
+		URL:    "http://" + l.Addr().String() + "/#token=" + in.opts.Token,
+		server: &http.Server{Handler: in, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10},
+		done:   make(chan error, 1),
 	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
+	p.stop = context.AfterFunc(ctx, func() { _ = p.server.Close() })
+	go func() { p.done <- p.server.Serve(l) }()
+	return p, nil
+}
+
+// Close ends the page and waits until its port is free. Call it once.
+func (p *Page) Close() error {
+	p.stop()
+	err := p.server.Close()
+	<-p.done
+	return err
 }

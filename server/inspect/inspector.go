@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// Inspector records the requests of the servers that it observes, and is the [http.Handler] of
-// the page. Make it with [New]. It is safe for concurrent use.
+// Inspector records the requests of the servers that it observes, and is the [http.Handler] of the page. Make it with
+// [New]. It is safe for concurrent use.
 type Inspector struct {
 	opts  Options
 	shown map[string]bool  // the properties of Options.Values
@@ -26,22 +26,22 @@ type Inspector struct {
 	since      time.Time
 	window     window
 	store      store
-	properties []*propertyStats
+	properties map[string]*propertyStats
 	quotas     map[string]*quotaStats
 	servers    []*server.Server
 
 	cache cache
 }
 
-// New returns an Inspector that has seen nothing yet. It returns an error if an option is out
-// of range.
+// New returns an Inspector. It returns an error if an option is out of range.
 func New(o Options) (*Inspector, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	in := &Inspector{
-		opts: o, shown: map[string]bool{}, now: time.Now, since: time.Now(), quotas: map[string]*quotaStats{},
+		opts: o, shown: map[string]bool{}, now: time.Now, since: time.Now(),
+		properties: map[string]*propertyStats{}, quotas: map[string]*quotaStats{},
 		store: store{maxBytes: o.MaxBytes, routes: map[string]*route{}, byID: map[uint64]*record{}},
 	}
 	for _, name := range o.Values {
@@ -53,7 +53,7 @@ func New(o Options) (*Inspector, error) {
 // Token returns the bearer token for the page's data.
 func (in *Inspector) Token() string { return in.opts.Token }
 
-// named is a property of a request, with its name.
+// named is a property of a request and its name.
 type named struct {
 	name string
 	info reqctx.Info
@@ -81,13 +81,13 @@ func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	if !record {
 		return
 	}
-	rec := in.newRecord(c, &info, o, props, decisions)
+	rec := in.newRecord(c, &info, r, o, props, decisions)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.store.add(r, rec)
+	in.store.add(r.ringFor(o, info.Took), rec)
 }
 
-// outcomeOf returns whether a request has failed or was denied.
+// outcomeOf reports whether a request has failed or was denied.
 func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outcome) {
 	if info.Status >= 500 || info.CutOff || info.Err != nil && info.Status < 200 {
 		o.Failed = true
@@ -102,12 +102,17 @@ func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outc
 	return o
 }
 
-// count adds a request to the statistics. It returns its route, and whether to record it.
+// count adds a request to the statistics. It returns the route and whether to record the request.
 func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, decisions []ratelimit.Decision) (r *route, record bool) {
-	var calls, storeErrors uint32
+	c := counts{Requests: 1}
 	for i := range props {
 		called, failed := storeCallCounts(&props[i])
-		calls, storeErrors = calls+called, storeErrors+failed
+		c.StoreCalls, c.StoreErrors = c.StoreCalls+called, c.StoreErrors+failed
+	}
+	for i := range decisions {
+		if decisions[i].Result.Source == ratelimit.FromFailover {
+			c.Failovers++
+		}
 	}
 	ended := info.Began.Add(info.Took)
 
@@ -116,36 +121,27 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 	in.addServer(info.Server)
 	s := in.window.secondAt(ended)
 	r = in.store.route(info.Pattern)
-	s.requests++
-	r.requests++
-	s.took.add(info.Took)
-	s.storeCalls += calls
-	s.storeErrors += storeErrors
+	r.Requests++
 	if o.Failed {
-		s.failed++
-		r.failed++
+		c.Failed = 1
+		r.Failed++
 	}
 	if o.Denied {
-		s.denied++
-		r.denied++
+		c.Denied = 1
+		r.Denied++
 	}
+	s.add(c)
+	s.took.add(info.Took)
 	for i := range props {
 		info := &props[i].info
-		if p := in.propertyAt(i, props[i].name); p != nil {
-			p.add(info)
-		}
+		statsFor(in.properties, props[i].name).add(info)
 		if info.By != "" {
-			in.propertyAt(i, info.By).addRead(info.Took)
+			statsFor(in.properties, info.By).addRead(info.Took)
 		}
 	}
 	in.store.bytes += r.addUses(props)
 	for i := range decisions {
-		if decisions[i].Result.Source == ratelimit.FromFailover {
-			s.failovers++
-		}
-		if q := in.quotaStatsFor(decisions[i].Quota); q != nil {
-			q.add(&decisions[i])
-		}
+		statsFor(in.quotas, decisions[i].Quota).add(&decisions[i])
 	}
 	most := in.opts.PerSecond
 	if o.Failed || o.Denied {
@@ -155,37 +151,8 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 	return r, record
 }
 
-// propertyAt returns the statistics of a property, which most often are at the same place as in
-// the request. It is nil if there are too many properties.
-func (in *Inspector) propertyAt(i int, name string) *propertyStats {
-	if i < len(in.properties) && in.properties[i].name == name {
-		return in.properties[i]
-	}
-	for _, p := range in.properties {
-		if p.name == name {
-			return p
-		}
-	}
-	if len(in.properties) >= maxNames {
-		return nil
-	}
-	p := &propertyStats{name: name}
-	in.properties = append(in.properties, p)
-	return p
-}
-
-// quotaStatsFor returns the statistics of a rule of a policy, nil if there are too many.
-func (in *Inspector) quotaStatsFor(name string) *quotaStats {
-	q := in.quotas[name]
-	if q == nil && len(in.quotas) < maxNames {
-		q = new(quotaStats)
-		in.quotas[name] = q
-	}
-	return q
-}
-
-// storeCallCounts returns 1 for each if a property's resolution has called the store of sessions or
-// of counters, and if that has failed.
+// storeCallCounts returns the number of calls of the store of sessions or counters by a property's resolution, 0 or
+// 1, and how many have failed.
 func storeCallCounts(n *named) (called, failed uint32) {
 	if n.info.State != reqctx.Resolved && n.info.State != reqctx.Failed {
 		return 0, 0

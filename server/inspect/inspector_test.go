@@ -46,20 +46,6 @@ func kept(in *Inspector, route string) []requestSummary {
 	return in.snapshot(filter{route: route}).Requests
 }
 
-func TestOrdinaryRequestsAreSampled(t *testing.T) {
-	in := newInspector(t, Options{PerSecond: 3})
-	r := in.store.route("GET /a").ringFor(outcome{}, time.Millisecond)
-	now := time.Unix(1000, 0)
-	recorded := 0
-	for range 100 {
-		if r.sample(now, in.opts.PerSecond) {
-			recorded++
-		}
-	}
-	require.Equal(t, 3, recorded)
-	require.True(t, r.sample(now.Add(time.Second), in.opts.PerSecond), "another second")
-}
-
 // A flood of denials costs no more than other requests.
 func TestDenialsAreSampled(t *testing.T) {
 	in := newInspector(t, Options{})
@@ -93,13 +79,10 @@ func TestFailedRequests(t *testing.T) {
 		info server.RequestInfo
 		want bool
 	}{
-		"complete":             {server.RequestInfo{Status: 200}, false},
 		"client's":             {server.RequestInfo{Status: 401, Err: err}, false},
-		"redirect":             {server.RequestInfo{Status: 303, Err: err}, false},
 		"server's":             {server.RequestInfo{Status: 500, Err: err}, true},
 		"cut off":              {server.RequestInfo{Status: 200, Err: err, CutOff: true}, true},
 		"panic, then a page":   {server.RequestInfo{Status: 404, Err: lazy.NewPanicError("p", 1)}, true},
-		"hijacked":             {server.RequestInfo{}, false},
 		"hijacked, failed":     {server.RequestInfo{Err: err}, true},
 		"websocket that fails": {server.RequestInfo{Status: 101, Err: err}, true},
 	} {
@@ -127,22 +110,20 @@ func TestOldestRecordsAreDropped(t *testing.T) {
 		require.LessOrEqual(t, in.store.bytes, minMaxBytes)
 	}
 	n, bytes := 0, 0
-	for rec := in.store.newest; rec != nil; rec = rec.older {
+	for e := in.store.records.Front(); e != nil; e = e.Next() {
+		rec := e.Value.(*record)
 		n, bytes = n+1, bytes+rec.size
-		require.Same(t, rec, in.store.byID[rec.id])
+		require.Same(t, rec, in.store.byID[rec.ID])
 		require.Same(t, rec, rec.ring.records[rec.slot])
 	}
 	require.Len(t, in.store.byID, n)
 	require.Equal(t, in.store.bytes, bytes+len(in.store.routes)*routeSize)
-	require.Equal(t, in.store.lastID, in.store.newest.id)
+	require.Equal(t, in.store.lastID, in.store.records.Front().Value.(*record).ID)
 	require.LessOrEqual(t, len(in.store.routes)*routeSize, minMaxBytes/2)
-	require.Positive(t, in.store.routes[otherRoutes].requests)
+	require.Positive(t, in.store.routes[otherRoutes].Requests)
 }
 
 func TestMemoryStaysBelowTheCap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million requests")
-	}
 	heap := func() int {
 		runtime.GC()
 		var m runtime.MemStats
@@ -151,22 +132,17 @@ func TestMemoryStaysBelowTheCap(t *testing.T) {
 	}
 	in := newInspector(t, Options{PerSecond: 1 << 20})
 	reg := reqctx.NewRegistry(reqctx.Options{})
-	var last reqctx.Key[int]
 	for i := range 10 {
-		last = reqctx.NewKey[int](fmt.Sprintf("memory.%d", i))
-		reqctx.Provide(reg, last, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 0, errors.New("failed") }})
-	}
-	patterns := make([]string, 1000)
-	for i := range patterns {
-		patterns[i] = fmt.Sprintf("GET /route/%d", i)
+		reqctx.Provide(reg, reqctx.NewKey[int](fmt.Sprint("memory.", i)), reqctx.Prop[int]{
+			Resolve: func(context.Context) (int, error) { return 0, errors.New("failed") },
+		})
 	}
 	before := heap()
 	c := reqctx.New(t.Context(), reg)
-	_, err := last.Get(c)
-	require.Error(t, err)
+	require.Error(t, reqctx.Resolve(c, "memory.9"))
 	info := server.RequestInfo{Request: httptest.NewRequest("GET", "/", nil), Status: 200, CutOff: true, Began: time.Now(), Err: errors.New("an error of common length")}
-	for i := range int(1e6) {
-		info.Pattern, info.Took = patterns[i%len(patterns)], time.Duration(rand.Int64N(int64(2*time.Second)))
+	for i := range 300_000 {
+		info.Pattern, info.Took = fmt.Sprint("GET /route/", i%1000), time.Duration(rand.Int64N(int64(2*time.Second)))
 		in.RequestEnd(c, info)
 	}
 	require.NoError(t, c.Finish())
@@ -197,7 +173,7 @@ func TestWindow(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for i := range 200 { // a request a second, of which the last 60 matter
 		s := w.secondAt(now.Add(time.Duration(i-199) * time.Second))
-		s.requests++
+		s.Requests++
 		s.took.add(10 * time.Millisecond)
 	}
 	got := w.summary(now)
@@ -334,26 +310,14 @@ func TestDecisionsOfShadowAndEnforcedRules(t *testing.T) {
 
 func TestStoreErrorsAreCounted(t *testing.T) {
 	in := newInspector(t, Options{})
-	srv, err := server.New(server.Options{
-		Observers: []server.Observer{in}, RateLimitStore: failingStore{}, Logger: slog.New(slog.DiscardHandler),
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("down", ratelimit.ByIP(), ratelimit.PerMinute(2))},
-	})
+	down := ratelimit.NewPolicy("down", func(context.Context, *http.Request) (string, error) { return "", ratelimit.ErrStore }, ratelimit.PerMinute(2))
+	srv, err := server.New(server.Options{Observers: []server.Observer{in}, Logger: slog.New(slog.DiscardHandler), RateLimits: []*ratelimit.Policy{down}})
 	require.NoError(t, err)
-	srv.HandleFunc("GET /{$}", func(_ http.ResponseWriter, req *server.Request) error { _, err := req.RateLimit().Take(); return err })
+	srv.HandleFunc("GET /{$}", func(_ http.ResponseWriter, req *server.Request) error { return down.Require(req) })
 	srv.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	s := in.snapshot(filter{})
 	require.EqualValues(t, 1, s.Strip.StoreErrors)
 	require.EqualValues(t, 1, s.Strip.Failed)
-}
-
-type failingStore struct{}
-
-func (failingStore) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
-	return nil, errors.New("down")
-}
-
-func (failingStore) DoOne(context.Context, ratelimit.Op) (ratelimit.Result, error) {
-	return ratelimit.Result{}, errors.New("down")
 }
 
 func TestTimeSaved(t *testing.T) {
@@ -384,4 +348,59 @@ func TestOptions(t *testing.T) {
 		require.Equal(t, field, oe.Field)
 	}
 	require.NotEqual(t, newInspector(t, Options{}).Token(), newInspector(t, Options{}).Token())
+}
+
+// searchServer is like the quickstart's /search: parameters, and a limit that is never reached.
+func searchServer(tb testing.TB, observers ...server.Observer) http.Handler {
+	srv, err := server.New(server.Options{
+		Observers:  observers,
+		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
+	})
+	require.NoError(tb, err)
+	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
+		q, err := req.Params().Query().String("q")
+		if err != nil {
+			return err
+		}
+		if res, err := req.RateLimit().Take(); err != nil || !res.Allowed {
+			return fmt.Errorf("denied: %w", err)
+		}
+		_, err = fmt.Fprintln(w, q)
+		return err
+	})
+	return srv
+}
+
+// searching returns a function that sends a request to a searchServer.
+func searching(tb testing.TB, observers ...server.Observer) func() {
+	h, w, r := searchServer(tb, observers...), nullWriter{http.Header{}}, httptest.NewRequest("GET", "/search?q=go", nil)
+	return func() {
+		clear(w.h)
+		h.ServeHTTP(w, r)
+	}
+}
+
+type nullWriter struct{ h http.Header }
+
+func (w nullWriter) Header() http.Header         { return w.h }
+func (w nullWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w nullWriter) WriteHeader(int)             {}
+
+func BenchmarkSearch(b *testing.B) {
+	for name, search := range map[string]func(){"observer=nil": searching(b), "observer=inspector": searching(b, newInspector(b, Options{}))} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				search()
+			}
+		})
+	}
+}
+
+// A request that is counted and not recorded allocates only what the server keeps for observers.
+func TestAttachedAllocations(t *testing.T) {
+	none := testing.AllocsPerRun(2000, searching(t))
+	attached := testing.AllocsPerRun(2000, searching(t, newInspector(t, Options{PerSecond: 1, Slow: time.Hour})))
+	t.Logf("%v without, %v with the inspector", none, attached)
+	require.LessOrEqual(t, attached-none, 4.0)
 }

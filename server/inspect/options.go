@@ -10,31 +10,31 @@ import (
 
 // Options configure an [Inspector]. The zero value is usable and safe.
 type Options struct {
-	// Token is the bearer token for the page's data, at least 16 characters. The zero value
-	// means a random one, which [Inspector.Token] returns.
+	// Token is the bearer token for the page's data, with at least 16 characters. The zero value means a random one,
+	// which [Inspector.Token] returns.
 	Token string
-	// Hosts are the host names, without a port, that the page may be requested by, besides
-	// localhost and loopback addresses. Requests by other names are refused, so that another
-	// web site cannot read the page through a DNS name of its own.
+	// Hosts are the host names, without a port, with which the page may be requested, besides localhost and loopback
+	// addresses. Requests with other names are refused, so that another web site cannot read the page through its own
+	// DNS name.
 	Hosts []string
-	// InsecureAllowRemote lets clients of other addresses than loopback ones in, and [Listen]
-	// listen on such an address. The token then crosses the network: use TLS.
+	// InsecureAllowRemote allows clients with other than loopback addresses, and lets [Listen] listen on such
+	// addresses. The token then crosses the network: use TLS.
 	InsecureAllowRemote bool
 
-	// Slow is how long a request takes at least to count as slow. The zero value means 250 ms.
+	// Slow is the minimum duration of a slow request. The zero value means 250 ms.
 	Slow time.Duration
-	// PerSecond is how many requests of each route and range of duration are recorded in a
-	// second, the first ones. The zero value means 10. Those that failed or were denied are
-	// recorded up to ten in a second at least, and slow ones all.
+	// PerSecond is the maximum number of requests that are recorded in a second for each route and range of
+	// durations. For requests that failed or were denied, it is at least 10. Slow requests are always recorded. The
+	// zero value means 10.
 	PerSecond int
-	// MaxBytes bounds the memory for recorded requests and routes, about; the oldest requests
-	// are dropped. The zero value means 8 MiB; the minimum is 256 KiB.
+	// MaxBytes limits the memory of recorded requests and routes approximately. The oldest requests are dropped. The
+	// zero value means 8 MiB; the minimum is 256 KiB.
 	MaxBytes int
-	// Values names the properties whose values are shown, in the format of [fmt.Sprint] and
-	// cut after 120 bytes. Formatting a value must be safe while tasks of the request run.
+	// Values names the properties whose values are shown, in the format of [fmt.Sprint] and cut after 120 bytes.
+	// Formatting a value must be safe while tasks of the request run.
 	Values []string
-	// Paths shows the path of each request. By default only the route is shown, since paths
-	// can contain personal data.
+	// Paths shows the path of each request. By default only the route is shown, because paths can contain personal
+	// data.
 	Paths bool
 }
 

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"container/list"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -19,35 +20,24 @@ const (
 	maxPathText  = 200
 )
 
-// record is one recorded request. It is immutable but for its place in the rings.
+// record is one recorded request. Only its place in the rings and in the list changes.
 type record struct {
-	id      uint64
-	began   time.Time
-	took    time.Duration
-	method  string
-	path    string // "" unless Options.Paths
-	status  int
-	written int64
-	err     string
-	outcome
-	props     []property
-	decisions []decision
-
-	route        *route
-	ring         *ring
-	slot         int
-	older, newer *record // in the list of all records
-	size         int
+	requestDetails
+	route   *route
+	ring    *ring
+	slot    int
+	element *list.Element // in the list of all records
+	size    int
 }
 
-// outcome is what a request counts as.
+// outcome classifies a request.
 type outcome struct {
 	Slow   bool `json:"slow,omitempty"`
 	Failed bool `json:"failed,omitempty"`
 	Denied bool `json:"denied,omitempty"`
 }
 
-// property is what a request did with a property. Durations are in milliseconds.
+// property describes the use of a property by a request. Durations are in milliseconds.
 type property struct {
 	Name   string  `json:"name"`
 	State  string  `json:"state"`
@@ -61,7 +51,7 @@ type property struct {
 	Value  string  `json:"value,omitempty"`
 }
 
-// decision is what a rule decided.
+// decision is the decision of a rule.
 type decision struct {
 	Quota      string  `json:"quota"`
 	Rule       string  `json:"rule"`
@@ -74,25 +64,28 @@ type decision struct {
 	RetryAfter float64 `json:"retryAfter,omitempty"` // in milliseconds
 }
 
-// newRecord describes a request whose properties and decisions were read already.
-func (in *Inspector) newRecord(c *reqctx.Context, info *server.RequestInfo, o outcome, props []named, decisions []ratelimit.Decision) *record {
-	rec := &record{
-		began: info.Began, took: info.Took, method: clip(info.Request.Method, 20), status: info.Status,
-		written: info.Written, err: errorText(info.Err), outcome: o,
+// newRecord describes a request with these properties and decisions.
+func (in *Inspector) newRecord(c *reqctx.Context, info *server.RequestInfo, r *route, o outcome, props []named, decisions []ratelimit.Decision) *record {
+	rec := &record{route: r, requestDetails: requestDetails{Error: errorText(info.Err), Properties: make([]property, len(props)), Decisions: []decision{}}}
+	rec.requestSummary = requestSummary{
+		Began: info.Began.UnixMilli(), Took: millis(info.Took), Route: r.Name, Method: clip(info.Request.Method, 20),
+		Status: info.Status, Written: info.Written, outcome: o,
 	}
 	if in.opts.Paths {
-		rec.path = clip(info.Request.URL.Path, maxPathText)
+		rec.Path = clip(info.Request.URL.Path, maxPathText)
 	}
-	rec.size = int(unsafe.Sizeof(*rec)) + len(rec.method) + len(rec.path) + len(rec.err)
-	rec.props = make([]property, len(props))
+	rec.size = int(unsafe.Sizeof(*rec)) + len(rec.Method) + len(rec.Path) + len(rec.Error)
 	for i := range props {
-		rec.props[i] = in.newProperty(c, info.Began, &props[i])
-		p := &rec.props[i]
-		rec.size += int(unsafe.Sizeof(*p)) + len(p.Caller) + len(p.Error) + len(p.Value)
+		p := in.newProperty(c, info.Began, &props[i])
+		rec.Properties[i] = p
+		rec.size += int(unsafe.Sizeof(p)) + len(p.Caller) + len(p.Error) + len(p.Value)
+		if props[i].info.State != reqctx.Unused {
+			rec.Read++
+		}
 	}
 	for i := range decisions {
 		d := newDecision(&decisions[i])
-		rec.decisions = append(rec.decisions, d)
+		rec.Decisions = append(rec.Decisions, d)
 		rec.size += int(unsafe.Sizeof(d)) + len(d.Quota) + len(d.Rule)
 	}
 	return rec
@@ -104,7 +97,7 @@ func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) p
 	if info.State == reqctx.Unused {
 		return p
 	}
-	if !info.Began.IsZero() { // a value that was set has no resolution
+	if !info.Began.IsZero() { // values that were set have no resolution
 		p.Start, p.Took, p.Waited = millis(info.Began.Sub(began)), millis(info.Took), millis(info.Waited)
 	}
 	p.Caller = shortCaller(info.Caller())
@@ -133,7 +126,7 @@ func errorText(err error) string {
 	return clip(fmt.Sprint(err), maxErrorText) // Error may panic
 }
 
-// clip returns s in valid UTF-8, cut after about n bytes, in memory of its own.
+// clip returns s as valid UTF-8, cut after about n bytes. The result has its own memory.
 func clip(s string, n int) string {
 	if len(s) > n {
 		s = s[:n] + "…"
@@ -141,7 +134,7 @@ func clip(s string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(s, "�"))
 }
 
-// shortCaller cuts a file's name to its last folder.
+// shortCaller keeps only the last folder of a file's name.
 func shortCaller(caller string) string {
 	dir, file := filepath.Split(caller)
 	if dir == "" {

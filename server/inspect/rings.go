@@ -1,14 +1,14 @@
 package inspect
 
 import (
+	"container/list"
 	"strings"
 	"time"
 	"unsafe"
 )
 
-// latencies are the upper bounds of the rings for ordinary requests; one more ring has none. Each
-// route keeps its latest requests of each ring, so that many fast ones don't displace the few
-// slow ones.
+// latencies are the upper bounds of the rings for ordinary requests. One more ring has no bound. Each route keeps the
+// latest requests of each ring, so that many fast requests do not displace the few slow ones.
 var latencies = [...]time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}
 
 const (
@@ -20,7 +20,7 @@ const (
 	rings      = len(latencies) + 3
 )
 
-// ring has the latest records of one route that are alike.
+// ring contains the latest records of one route with a similar outcome.
 type ring struct {
 	records [ringSize]*record
 	next    int
@@ -28,35 +28,33 @@ type ring struct {
 	second  int64
 }
 
-// route is one route's counts and rings.
+// route is the counts and rings of one route.
 type route struct {
-	name                     string
-	requests, failed, denied uint64
-	rings                    [rings]*ring // nil until a request belongs in it
-	uses                     []routeUse   // of the properties that it resolves
+	routeSummary
+	rings [rings]*ring // nil until a request belongs in it
+	uses  []routeUse   // counts the properties that the handler resolves
 }
 
-// routeSize is about what a route takes with all its rings, without records.
+// routeSize is about the size of a route with all its rings, without records.
 const routeSize = int(unsafe.Sizeof(route{})) + rings*int(unsafe.Sizeof(ring{})) + maxRouteText/2 + 100
 
-// otherRoutes is the name for routes beyond the number that fits.
+// otherRoutes replaces the names of routes that do not fit into the memory.
 const otherRoutes = "(other routes)"
 
-// noRoute is the name for requests that no route has matched.
+// noRoute names requests that no route has matched.
 const noRoute = "(no route)"
 
-// store has the routes and the records, in no more memory than its maximum.
+// store contains the routes and records, in at most maxBytes of memory.
 type store struct {
 	maxBytes int
 	bytes    int
 	routes   map[string]*route
 	byID     map[uint64]*record
 	lastID   uint64
-
-	oldest, newest *record
+	records  list.List // of *record, the newest first
 }
 
-// route returns the route of that name, made if need be.
+// route returns the route with the name. It makes it if necessary.
 func (s *store) route(name string) *route {
 	if name == "" {
 		name = noRoute
@@ -69,22 +67,31 @@ func (s *store) route(name string) *route {
 	if len(s.routes) >= s.maxBytes/ofRoutes/routeSize-1 && name != otherRoutes {
 		return s.route(otherRoutes)
 	}
-	r := &route{name: strings.Clone(name)}
-	s.routes[r.name] = r
+	r := &route{routeSummary: routeSummary{Name: strings.Clone(name)}}
+	s.routes[r.Name] = r
 	s.bytes += routeSize
 	return r
 }
 
-// ringFor returns the ring that a request belongs in.
+// ringFor returns the ring for a request.
 func (r *route) ringFor(o outcome, took time.Duration) *ring {
-	n := ringIndex(o, took)
+	n := 0
+	for n < len(latencies) && took >= latencies[n] {
+		n++
+	}
+	if o.Denied {
+		n = deniedRing
+	}
+	if o.Failed {
+		n = failedRing
+	}
 	if r.rings[n] == nil {
 		r.rings[n] = new(ring)
 	}
 	return r.rings[n]
 }
 
-// sample reports whether to record another request: it would soon be displaced if there are many.
+// sample reports whether to record another request. If there are many, the record would soon be displaced.
 func (in *ring) sample(now time.Time, perSecond int) bool {
 	if unix := now.Unix(); unix != in.second {
 		in.second, in.sampled = unix, 0
@@ -93,63 +100,30 @@ func (in *ring) sample(now time.Time, perSecond int) bool {
 	return in.sampled <= perSecond
 }
 
-// ringIndex returns the number of the ring that a request belongs in.
-func ringIndex(o outcome, took time.Duration) int {
-	switch {
-	case o.Failed:
-		return failedRing
-	case o.Denied:
-		return deniedRing
-	}
-	for i, bound := range latencies {
-		if took < bound {
-			return i
-		}
-	}
-	return len(latencies)
-}
-
-// add stores rec in place of the oldest of its ring, and drops the oldest of all records
-// until the memory is enough.
-func (s *store) add(r *route, rec *record) {
-	in := r.ringFor(rec.outcome, rec.took)
+// add puts rec in place of the oldest record of the ring. It drops the oldest records of all until the memory
+// suffices.
+func (s *store) add(in *ring, rec *record) {
 	if old := in.records[in.next]; old != nil {
 		s.remove(old)
 	}
 	s.lastID++
-	rec.id, rec.route, rec.ring, rec.slot = s.lastID, r, in, in.next
+	rec.ID, rec.ring, rec.slot = s.lastID, in, in.next
 	in.records[in.next] = rec
 	in.next = (in.next + 1) % ringSize
 
-	const mapEntry = 48 // about what byID takes for one
-	rec.size += mapEntry
-	s.byID[rec.id] = rec
+	const entries = 96 // about the size of the entries in byID and in records
+	rec.size += entries
+	s.byID[rec.ID] = rec
 	s.bytes += rec.size
-	rec.older = s.newest
-	if s.newest != nil {
-		s.newest.newer = rec
-	} else {
-		s.oldest = rec
-	}
-	s.newest = rec
-	for s.bytes > s.maxBytes && s.oldest != rec {
-		s.remove(s.oldest)
+	rec.element = s.records.PushFront(rec)
+	for s.bytes > s.maxBytes && s.records.Len() > 1 {
+		s.remove(s.records.Back().Value.(*record))
 	}
 }
 
 func (s *store) remove(rec *record) {
 	rec.ring.records[rec.slot] = nil
-	delete(s.byID, rec.id)
+	delete(s.byID, rec.ID)
 	s.bytes -= rec.size
-	if rec.older != nil {
-		rec.older.newer = rec.newer
-	} else {
-		s.oldest = rec.newer
-	}
-	if rec.newer != nil {
-		rec.newer.older = rec.older
-	} else {
-		s.newest = rec.older
-	}
-	rec.older, rec.newer = nil, nil
+	s.records.Remove(rec.element)
 }

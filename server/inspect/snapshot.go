@@ -3,13 +3,16 @@ package inspect
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lazyreq/lazyreq/server"
 )
 
-// These bound what a snapshot contains, and how often one is made.
+// Limits of a snapshot, of its rate and of the cache.
 const (
 	maxListed     = 100
 	snapshotEvery = 500 * time.Millisecond
@@ -24,7 +27,7 @@ type filter struct {
 }
 
 func (f filter) match(rec *record) bool {
-	if f.route != "" && rec.route.name != f.route || f.status != 0 && rec.status/100 != f.status {
+	if f.route != "" && rec.Route != f.route || f.status != 0 && rec.Status/100 != f.status {
 		return false
 	}
 	switch f.kind {
@@ -39,7 +42,7 @@ func (f filter) match(rec *record) bool {
 	}
 }
 
-// snapshot is the page's data. Durations are in milliseconds, times in milliseconds since 1970.
+// snapshot is the data of the page. Durations are in milliseconds, and times in milliseconds since 1970.
 type snapshot struct {
 	Now        int64             `json:"now"`
 	Since      int64             `json:"since"`
@@ -93,11 +96,11 @@ type requestSummary struct {
 	Path    string  `json:"path,omitempty"`
 	Status  int     `json:"status"`
 	Written int64   `json:"written"`
-	Read    int     `json:"read"` // how many properties it has read or set
+	Read    int     `json:"read"` // the number of properties that it has read or set
 	outcome
 }
 
-// requestDetails is what opening a request shows.
+// requestDetails is the data of an open request.
 type requestDetails struct {
 	requestSummary
 	Error      string     `json:"error,omitempty"`
@@ -120,30 +123,32 @@ func (in *Inspector) snapshot(f filter) *snapshot {
 		Kept:       len(in.store.byID), Bytes: in.store.bytes, MaxBytes: in.store.maxBytes,
 	}
 	for _, r := range in.store.routes {
-		s.Routes = append(s.Routes, routeSummary{r.name, r.requests, r.failed, r.denied})
+		s.Routes = append(s.Routes, r.routeSummary)
 		if a, gains := r.advice(); gains {
 			s.Advice = append(s.Advice, a)
 		}
 	}
-	sortAdvice(s.Advice)
+	slices.SortFunc(s.Advice, func(a, b advice) int { return cmp.Or(-cmp.Compare(a.Gain, b.Gain), cmp.Compare(a.Route, b.Route)) })
 	slices.SortFunc(s.Routes, func(a, b routeSummary) int { return cmp.Compare(a.Name, b.Name) })
-	for _, p := range in.properties {
-		s.Properties = append(s.Properties, propertySummary{Name: p.name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
+	for _, name := range slices.Sorted(maps.Keys(in.properties)) {
+		p := in.properties[name]
+		s.Properties = append(s.Properties, propertySummary{Name: name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
 			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.timeSaved())})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.quotas)) {
-		q := in.quotas[name]
-		s.Limiters = append(s.Limiters, quotaSummary{name, q.rule, q.limit, q.takes, q.denied, q.shadowTakes, q.shadowDenied, q.failovers})
+		q := in.quotas[name].quotaSummary
+		q.Name = name
+		s.Limiters = append(s.Limiters, q)
 	}
-	for rec := in.store.newest; rec != nil && len(s.Requests) < maxListed; rec = rec.older {
-		if f.match(rec) {
-			s.Requests = append(s.Requests, rec.summary())
+	for e := in.store.records.Front(); e != nil && len(s.Requests) < maxListed; e = e.Next() {
+		if rec := e.Value.(*record); f.match(rec) {
+			s.Requests = append(s.Requests, rec.requestSummary)
 		}
 	}
 	return s
 }
 
-// details returns a recorded request, unless it was dropped.
+// details returns a recorded request if it was not dropped.
 func (in *Inspector) details(id uint64) (d requestDetails, found bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -151,29 +156,17 @@ func (in *Inspector) details(id uint64) (d requestDetails, found bool) {
 	if rec == nil {
 		return d, false
 	}
-	return requestDetails{rec.summary(), rec.err, rec.props, rec.decisions}, true
+	return rec.requestDetails, true
 }
 
-func (rec *record) summary() requestSummary {
-	s := requestSummary{ID: rec.id, Began: rec.began.UnixMilli(), Took: millis(rec.took), Route: rec.route.name,
-		Method: rec.method, Path: rec.path, Status: rec.status, Written: rec.written, outcome: rec.outcome}
-	for i := range rec.props {
-		if p := &rec.props[i]; p.State != "unused" {
-			s.Read++
-		}
-	}
-	return s
-}
-
-// cache keeps the latest snapshots as JSON, so that many pages that poll cost little more than
-// one.
+// cache keeps the latest snapshots as JSON, so that many pages that poll cost little more than one.
 type cache struct {
-	mu     sync.Mutex // held while a snapshot is made: the others wait for it
+	mu     sync.Mutex // held while a snapshot is made, so that others wait for it
 	made   time.Time
 	bodies map[filter][]byte
 }
 
-// get returns the snapshot for f, at most snapshotEvery old.
+// get returns a snapshot for f that is at most snapshotEvery old.
 func (c *cache) get(in *Inspector, f filter) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,4 +181,46 @@ func (c *cache) get(in *Inspector, f filter) ([]byte, error) {
 		c.bodies[f] = body
 	}
 	return body, err
+}
+
+// maxServers is the maximum number of servers whose routes are shown.
+const maxServers = 16
+
+// routeRow is a row of the table of routes.
+type routeRow struct {
+	Pattern  string   `json:"pattern"`
+	Requires []string `json:"requires"`
+	Prefetch []string `json:"prefetch"`
+	Lacks    []string `json:"lacks"`
+}
+
+// addServer keeps a server to show its routes. srv is nil for requests that an observer reports itself. in.mu is
+// held.
+func (in *Inspector) addServer(srv *server.Server) {
+	if srv != nil && len(in.servers) < maxServers && !slices.Contains(in.servers, srv) {
+		in.servers = append(in.servers, srv)
+	}
+}
+
+// routeTable returns the routes of the servers that have had a request. It calls methods of the application's
+// requirements, so in.mu must not be held.
+func (in *Inspector) routeTable() []routeRow {
+	in.mu.Lock()
+	servers := in.servers // only appended to
+	in.mu.Unlock()
+	table := []routeRow{}
+	for _, srv := range servers {
+		for r := range srv.Routes() {
+			table = append(table, routeRow{r.Pattern, texts(r.Requires), texts(r.Prefetch), texts(r.Lacks)})
+		}
+	}
+	return table
+}
+
+func texts[T any](items []T) []string {
+	list := make([]string, len(items))
+	for i, item := range items {
+		list[i] = fmt.Sprint(item)
+	}
+	return list
 }

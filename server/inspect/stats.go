@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,17 +9,16 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// maxNames bounds the properties and the quotas that are counted.
+// maxNames is the maximum number of properties and of quotas that are counted.
 const maxNames = 512
 
-// propertyStats count what requests did with one property.
+// propertyStats counts the uses of one property.
 type propertyStats struct {
-	name     string
-	requests uint64 // that had the property
-	needed   uint64 // that read or set it
+	requests uint64 // requests that had the property
+	needed   uint64 // requests that read or set it
 	resolved uint64
 	failed   uint64
-	own      time.Duration // of all resolutions, without the properties that they read
+	own      time.Duration // the sum of all resolutions, without the properties that they read
 	took     histogram
 }
 
@@ -30,27 +30,20 @@ func (p *propertyStats) add(info *reqctx.Info) {
 		return
 	case reqctx.Failed:
 		p.failed++
-		p.resolved++
+		fallthrough
 	case reqctx.Resolved:
 		p.resolved++
-	}
-	p.needed++
-	if info.State == reqctx.Resolved || info.State == reqctx.Failed {
 		p.own += info.Took
 		p.took.add(info.Took)
 	}
+	p.needed++
 }
 
-// addRead is called for a property that a resolution of p has read.
-func (p *propertyStats) addRead(took time.Duration) {
-	if p != nil {
-		p.own -= took
-	}
-}
+// addRead subtracts the duration of a property that a resolution of p has read.
+func (p *propertyStats) addRead(took time.Duration) { p.own -= took }
 
-// timeSaved returns how much longer all requests together would have taken if each had resolved
-// the property, at the mean of its own durations. So the sum over all properties counts nothing
-// twice.
+// timeSaved returns how much longer all requests together would have taken if each had resolved the property. It uses
+// the mean of the property's own durations, so the sum over all properties counts nothing twice.
 func (p *propertyStats) timeSaved() time.Duration {
 	if p.resolved == 0 {
 		return 0
@@ -59,53 +52,51 @@ func (p *propertyStats) timeSaved() time.Duration {
 	return time.Duration(max(mean, 0) * float64(p.requests-p.needed))
 }
 
-// quotaStats count the decisions by one rule of a policy.
+// quotaStats counts the decisions by one rule of a policy.
 type quotaStats struct {
-	rule         string
-	limit        int64
-	of           ratelimit.Rule // which rule describes
-	takes        uint64
-	denied       uint64 // by the enforced rule
-	shadowTakes  uint64
-	shadowDenied uint64 // would have been denied
-	failovers    uint64
+	quotaSummary
+	of ratelimit.Rule // the rule that Rule describes
 }
 
 func (q *quotaStats) add(d *ratelimit.Decision) {
 	if q.of != d.Rule {
-		q.of, q.rule, q.limit = d.Rule, ruleText(d.Rule), d.Rule.Limit()
+		q.of, q.Rule, q.Limit = d.Rule, ruleText(d.Rule), d.Rule.Limit()
 	}
 	switch {
 	case d.Result.Source == ratelimit.FromShadow:
-		q.shadowTakes++
+		q.ShadowTakes++
 		if d.Result.Violated {
-			q.shadowDenied++
+			q.ShadowDenied++
 		}
 		return
 	case d.Result.Source == ratelimit.FromFailover:
-		q.failovers++
+		q.Failovers++
 	}
-	q.takes++
+	q.Takes++
 	if d.Result.Violated && !d.Result.Allowed {
-		q.denied++
+		q.Denied++
 	}
 }
 
-// ruleText describes a rule, such as "30 per minute, buckets".
+var periods = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
+
+// ruleText returns a text such as "30 per minute, buckets".
 func ruleText(r ratelimit.Rule) string {
-	per := r.Per().String()
-	switch r.Per() {
-	case time.Second:
-		per = "second"
-	case time.Minute:
-		per = "minute"
-	case time.Hour:
-		per = "hour"
-	case 24 * time.Hour:
-		per = "day"
-	}
 	if r.Limit() == 0 {
 		return "no limit, " + r.Algorithm()
 	}
+	per := cmp.Or(periods[r.Per()], r.Per().String())
 	return fmt.Sprintf("%d per %s, %s", r.Limit(), per, r.Algorithm())
+}
+
+// statsFor returns the statistics with the name, or an unused one if there are too many.
+func statsFor[T any](m map[string]*T, name string) *T {
+	s := m[name]
+	if s == nil {
+		s = new(T)
+		if len(m) < maxNames {
+			m[name] = s
+		}
+	}
+	return s
 }
