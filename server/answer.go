@@ -100,7 +100,6 @@ func (g *gate) fail(p *Problem, cookies []string) {
 func (g *gate) send(a answer) {
 	g.announceEnd()
 	g.deadline.extend(g.ResponseWriter)
-	defer g.deadline.suspend(g.ResponseWriter)
 	g.observed().setStatus(a.status())
 	a.write(ungated{g})
 	g.wroteHeader.Store(true)

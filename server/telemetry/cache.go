@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// maxEntries bounds the sets of attributes of a metric.
+// maxEntries is the maximum number of attribute sets of a metric, without those of other.
 const maxEntries = 512
 
-// cache keeps what is made of each key. Beyond maxEntries, a key is replaced by other(key), of
-// which there must be few and which other leaves as it is. It is safe for concurrent use, and a hit neither locks nor allocates.
+// cache memoizes a function of a key. Once it holds maxEntries keys, it replaces a new key with other(key), which
+// must return few distinct keys and leave them unchanged. It is safe for concurrent use. A hit neither locks nor
+// allocates.
 type cache[K comparable, V any] struct {
 	make  func(K) V
 	other func(K) K
@@ -26,13 +27,7 @@ func newCache[K comparable, V any](make func(K) V, other func(K) K) *cache[K, V]
 }
 
 func (c *cache[K, V]) get(key K) V {
-	entries := *c.entries.Load()
-	v, ok := entries[key]
-	if !ok && len(entries) >= maxEntries {
-		key = c.other(key)
-		v, ok = entries[key]
-	}
-	if ok {
+	if v, ok := (*c.entries.Load())[key]; ok {
 		return v
 	}
 	return c.add(key)

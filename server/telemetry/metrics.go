@@ -15,13 +15,13 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// otherName stands for the names beyond maxEntries.
+// otherName replaces names beyond maxEntries.
 const otherName = "(other)"
 
-// buckets are the upper bounds of durations, in seconds.
+// buckets are the upper bounds of the histograms, in seconds.
 var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// metrics are the instruments, and the attributes of what they have measured.
+// metrics contains the instruments and their attributes.
 type metrics struct {
 	resolutions     metric.Int64Counter
 	resolveDuration metric.Float64Histogram
@@ -35,26 +35,24 @@ type metrics struct {
 	failedRoute *cache[failure, []metric.AddOption]
 }
 
-// property is what is made once for all resolutions of a property.
+// property contains the options for all resolutions of a property.
 type property struct {
 	spanName    string
 	spanStart   []trace.SpanStartOption
 	resolutions [outcomes][]metric.AddOption
 	duration    []metric.RecordOption
 
-	// Of a property of a rate limit, else nil.
-	backendErrors []metric.AddOption
-	// Of the charge of a rate limit, else nil.
-	checkDuration []metric.RecordOption
+	backendErrors []metric.AddOption    // nil unless it is a take or a count of a rate limit
+	checkDuration []metric.RecordOption // nil unless it is a take
 }
 
-// decision are the attributes of a rate limit's decision.
+// decision contains the attributes of a decision of a rate limit.
 type decision struct {
 	policy, rule, outcome string
 	source                ratelimit.Source
 }
 
-// failure are the attributes of a request that has failed.
+// failure contains the attributes of a failed request.
 type failure struct{ route, reason string }
 
 func (m *metrics) init(meter metric.Meter) error {
@@ -90,7 +88,7 @@ func newProperty(name string) *property {
 	for out := range outcomes {
 		p.resolutions[out] = []metric.AddOption{with(of, attribute.String("outcome", out.String()))}
 	}
-	if policy, what, ok := cutPolicy(name); ok && what != "key" { // its errors are also those of the others
+	if policy, what, ok := cutPolicy(name); ok && what != "key" { // the others return its errors, too
 		by := with(attribute.String("policy", clip(policy, maxName)))
 		p.backendErrors = []metric.AddOption{by}
 		if what == "take" {
@@ -100,10 +98,10 @@ func newProperty(name string) *property {
 	return p
 }
 
-// cutPolicy cuts the name of a rate limit's property, such as ratelimit.search.take.
+// cutPolicy cuts the name of a rate limit's property, such as ratelimit.search.take, into search and take.
 func cutPolicy(property string) (policy, what string, ok bool) {
 	rest, ok := strings.CutPrefix(property, "ratelimit.")
-	policy, what, _ = strings.Cut(rest, ".") // a policy's name has no dot
+	policy, what, _ = strings.Cut(rest, ".") // names of policies have no dots
 	return policy, what, ok
 }
 
@@ -143,7 +141,7 @@ func (m *metrics) recordResolution(ctx context.Context, name string, out outcome
 // RequestEnd implements [server.Observer].
 func (o *Observer) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	m := &o.metrics
-	inRequest := info.Request.Context() // with its span, for exemplars
+	inRequest := info.Request.Context() // has the span, for exemplars
 	if reason := failureOf(ctx, &info); reason != "" {
 		m.failures.Add(inRequest, 1, m.failedRoute.get(failure{route(info.Pattern), reason})...)
 	}
@@ -160,9 +158,9 @@ func route(pattern string) string {
 	return pattern
 }
 
-// charge is a rate limit's charge in a request, or a property that one has read.
+// charge is a charge of a rate limit, or a property that a charge has read.
 type charge struct {
-	of   string // the charge's property
+	of   string // the property of the charge
 	took time.Duration
 }
 

@@ -18,25 +18,24 @@ const scopeName = "github.com/lazyreq/lazyreq/server/telemetry"
 
 // Options configure an [Observer]. The zero value is usable.
 type Options struct {
-	// TracerProvider makes the spans. Nil means the global one.
+	// TracerProvider makes the spans. The zero value means the global one.
 	TracerProvider trace.TracerProvider
-	// MeterProvider makes the metrics. Nil means the global one.
+	// MeterProvider makes the metrics. The zero value means the global one.
 	MeterProvider metric.MeterProvider
-	// ErrorTexts adds the texts of errors to spans. They may contain personal data, such as the
-	// key of a rate limit.
+	// ErrorTexts adds the texts of errors to spans. They may contain personal data, such as the key of a rate limit.
 	ErrorTexts bool
 }
 
-// Observer is a [server.Observer] that makes spans and metrics. Make it with [New], and attach it
-// to a server once; several servers may share it. It is safe for concurrent use.
+// Observer is a [server.Observer] that makes spans and metrics. Make it with [New]. Attach it to a server once.
+// Several servers may share it. It is safe for concurrent use.
 type Observer struct {
 	tracer     trace.Tracer
 	metrics    metrics
 	errorTexts bool
 }
 
-// New returns an Observer. It returns an error if an instrument cannot be made, because of a
-// MeterProvider that has another one of the same name, for example.
+// New returns an Observer. It returns an error if an instrument cannot be made, for example because the MeterProvider
+// has a different one with the same name.
 func New(o Options) (*Observer, error) {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -51,7 +50,7 @@ func New(o Options) (*Observer, error) {
 	return observer, nil
 }
 
-// resolution is the context of a resolution that has a span.
+// resolution is the context of a resolution with a span.
 type resolution struct {
 	context.Context
 	observer *Observer
@@ -59,7 +58,7 @@ type resolution struct {
 	span     trace.Span
 }
 
-// Value returns r to its observer, as a span alone may be another observer's.
+// Value returns r to its observer. The span alone is not enough, because it may belong to another observer.
 func (r *resolution) Value(key any) any {
 	if o, ok := key.(*Observer); ok && o == r.observer {
 		return r
@@ -74,7 +73,7 @@ func (o *Observer) ResolveStart(ctx context.Context, name string) context.Contex
 	if !id.IsValid() {
 		return ctx
 	}
-	if !trace.SpanContextFromContext(ctx).Equal(id) { // it began within the server, or is a property's
+	if !trace.SpanContextFromContext(ctx).Equal(id) { // parent is not the span of ctx
 		ctx = trace.ContextWithSpan(ctx, parent)
 	}
 	if !parent.IsRecording() && !id.IsSampled() {
@@ -85,8 +84,8 @@ func (o *Observer) ResolveStart(ctx context.Context, name string) context.Contex
 	return &resolution{started, o, lazy.Current(ctx), span}
 }
 
-// parentOf returns the span of the first reader of the property that is resolved under ctx, or else
-// the handler's, which may be of a middleware within the server.
+// parentOf returns the span of the first reader of the property that is resolved under ctx. Without one, it returns
+// the handler's span, which may be that of a middleware inside the server.
 func parentOf(ctx context.Context) trace.Span {
 	span := trace.SpanFromContext(reqctx.Reader(ctx))
 	if span.SpanContext().IsValid() {
@@ -107,7 +106,7 @@ func (o *Observer) ResolveEnd(ctx context.Context, name string, took time.Durati
 	out := outcomeOf(ctx, name, err)
 	o.metrics.recordResolution(ctx, name, out, took, err)
 	r, ok := ctx.Value(o).(*resolution)
-	if !ok || r.flight != lazy.Current(ctx) { // it has no span; r is of a request around this one
+	if !ok || r.flight != lazy.Current(ctx) { // it has no span, and r belongs to an outer request
 		return
 	}
 	if out != resolved {

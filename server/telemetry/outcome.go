@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/internal/problem"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -15,15 +14,15 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// outcome is how a resolution ended.
+// outcome is the result of a resolution.
 type outcome uint8
 
 const (
 	resolved outcome = iota
-	rejected         // with an error that stands for a response below 500
+	rejected         // the error is a response below 500
 	failed
 	timedOut
-	canceled // with the request
+	canceled // the request has ended
 	panicked
 	outcomes
 )
@@ -36,10 +35,10 @@ func (o outcome) String() string {
 // failed reports whether the outcome is a fault of the server.
 func (o outcome) failed() bool { return o == failed || o == timedOut || o == panicked }
 
-// outcomeOf returns how the resolution of a property under ctx has ended with err.
+// outcomeOf returns the outcome of the resolution of a property under ctx that returned err.
 func outcomeOf(ctx context.Context, name string, err error) (o outcome) {
 	defer func() {
-		if recover() != nil { // in a method of err
+		if recover() != nil { // a method of err has panicked
 			o = failed
 		}
 	}()
@@ -56,49 +55,33 @@ func outcomeOf(ctx context.Context, name string, err error) (o outcome) {
 		return panicked
 	case errors.Is(err, reqctx.ErrFinished), ended && isCancellation(ctx, err):
 		return canceled
-	case statusOf(err) < http.StatusInternalServerError:
+	case server.ProblemOf(err).Status < http.StatusInternalServerError:
 		return rejected
 	default:
 		return failed
 	}
 }
 
-// isCancellation reports whether err says that ctx has ended. At the end of a request its cause is
+// isCancellation reports whether err is caused by the end of ctx. At the end of a request its cause is
 // [lazy.ErrClosed].
 func isCancellation(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx))
 }
 
-// statusOf returns the status of the response that err stands for.
-func statusOf(err error) int {
-	var p *server.Problem
-	status := 0
-	if errors.As(err, &p) {
-		status = p.Status
-	} else {
-		status, _ = problem.Of(err)
-	}
-	if status < 400 || status > 599 {
-		return http.StatusInternalServerError
-	}
-	return status
-}
-
 // isStoreError reports whether err is a failure of the store of rate limits.
 func isStoreError(err error) (is bool) {
-	defer func() { _ = recover() }() // in a method of err
+	defer func() { _ = recover() }() // a method of err may panic
 	return errors.Is(err, ratelimit.ErrStore)
 }
 
-// failureOf returns why a request has failed, "" if it hasn't or the error stands for a response
-// below 500.
+// failureOf returns why a request has failed. It returns "" if it has not, or if its error is a response below 500.
 func failureOf(ctx context.Context, info *server.RequestInfo) (reason string) {
 	err := info.Err
 	if err == nil {
 		return ""
 	}
 	defer func() {
-		if recover() != nil { // in a method of err
+		if recover() != nil { // a method of err has panicked
 			reason = "error"
 		}
 	}()
@@ -119,23 +102,23 @@ func failureOf(ctx context.Context, info *server.RequestInfo) (reason string) {
 		return "ratelimit"
 	case info.CutOff:
 		return "cut_off"
-	case statusOf(err) < http.StatusInternalServerError:
+	case server.ProblemOf(err).Status < http.StatusInternalServerError:
 		return ""
 	default:
 		return "error"
 	}
 }
 
-// These bound texts, in bytes.
+// Maximum lengths of texts in bytes.
 const (
 	maxName      = 100
 	maxErrorText = 300
 )
 
-// errorText returns err's text, also if its Error method panics.
+// errorText returns the text of err, even if its Error method panics.
 func errorText(err error) string { return clip(fmt.Sprint(err), maxErrorText) }
 
-// clip returns s in valid UTF-8, cut after about n bytes.
+// clip returns s as valid UTF-8, cut after about n bytes.
 func clip(s string, n int) string {
 	if len(s) > n {
 		s = s[:n] + "…"

@@ -136,31 +136,6 @@ func TestCacheIsBounded(t *testing.T) {
 	require.Same(t, c.get(6002), c.get(7002))
 }
 
-// searchServer is like the quickstart's /search, with a property that reads another.
-func searchServer(tb testing.TB, observers ...server.Observer) http.Handler {
-	srv, err := server.New(server.Options{
-		Observers:  observers,
-		RateLimits: []*ratelimit.Policy{ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))},
-	})
-	require.NoError(tb, err)
-	inner, outer := reqctx.NewKey[int]("inner"), reqctx.NewKey[int]("outer")
-	reqctx.Provide(srv.Registry(), inner, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 1, nil }})
-	reqctx.Provide(srv.Registry(), outer, reqctx.Prop[int]{Resolve: inner.Get})
-	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
-		if err := req.RateLimit().Require(); err != nil {
-			return err
-		}
-		n, err := outer.Get(req.Context())
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(w, n)
-		return err
-	})
-	srv.HandleFunc("GET /fast", func(http.ResponseWriter, *server.Request) error { return nil })
-	return srv
-}
-
 type nullWriter struct{ h http.Header }
 
 func (w nullWriter) Header() http.Header         { return w.h }
@@ -176,32 +151,18 @@ func (bare) RequestEnd(context.Context, server.RequestInfo)             {}
 
 // Without an SDK, telemetry allocates nothing.
 func TestAllocationsWithoutSDK(t *testing.T) {
+	search := ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1<<40))
+	inner, outer := reqctx.NewKey[int]("inner"), reqctx.NewKey[int]("outer")
 	allocs := func(o server.Observer) float64 {
-		h := searchServer(t, o)
-		w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", "/search", nil)
-		return testing.AllocsPerRun(1000, func() { clear(w.h); h.ServeHTTP(w, r) })
+		srv, err := server.New(server.Options{Observers: []server.Observer{o}, RateLimits: []*ratelimit.Policy{search}})
+		require.NoError(t, err)
+		reqctx.Provide(srv.Registry(), inner, reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 1, nil }})
+		reqctx.Provide(srv.Registry(), outer, reqctx.Prop[int]{Resolve: inner.Get})
+		srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return nil }, server.Require(search), server.Require(outer))
+		w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", "/", nil)
+		return testing.AllocsPerRun(1000, func() { clear(w.h); srv.ServeHTTP(w, r) })
 	}
 	require.InDelta(t, allocs(bare{}), allocs(newObserver(t)), 0.5)
-}
-
-// The cost of telemetry without an SDK.
-func BenchmarkWithoutSDK(b *testing.B) {
-	for _, path := range []string{"/fast", "/search"} {
-		for _, bb := range []struct {
-			name      string
-			observers []server.Observer
-		}{{"none", nil}, {"bare", []server.Observer{bare{}}}, {"telemetry", []server.Observer{newObserver(b)}}} {
-			b.Run(path[1:]+"/observer="+bb.name, func(b *testing.B) {
-				h := searchServer(b, bb.observers...)
-				w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", path, nil)
-				b.ReportAllocs()
-				for b.Loop() {
-					clear(w.h)
-					h.ServeHTTP(w, r)
-				}
-			})
-		}
-	}
 }
 
 // A resolution with its start and end.

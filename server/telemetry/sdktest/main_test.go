@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/goleak"
 
+	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/server/telemetry"
 )
@@ -142,4 +143,12 @@ func get(h http.Handler, path string, header ...string) int {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Code
+}
+
+// reading returns a handler that reads a property.
+func reading[T any](key reqctx.Key[T]) server.HandlerFunc {
+	return func(_ http.ResponseWriter, req *server.Request) error {
+		_, err := key.Get(req)
+		return err
+	}
 }

@@ -167,10 +167,7 @@ func TestSampling(t *testing.T) {
 			query.End()
 			return 1, nil
 		}})
-		srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-			_, err := p.Get(req.Context())
-			return err
-		})
+		srv.HandleFunc("GET /", reading(p))
 		require.Equal(t, 200, get(h, "/"))
 		require.Empty(t, r.spans.Ended(), "the query belongs to the request's trace")
 
@@ -185,10 +182,7 @@ func TestNoSpansWithoutTheRequests(t *testing.T) {
 	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
 	require.NoError(t, err)
 	provideChain(srv)
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := plan.Get(req.Context())
-		return err
-	})
+	srv.HandleFunc("GET /", reading(plan))
 	require.Equal(t, 200, get(srv, "/"))
 	require.Empty(t, r.spans.Ended())
 	require.EqualValues(t, 1, r.metric(t, "property.resolutions")["outcome=ok property=plan"])
@@ -202,10 +196,7 @@ func outcomeServer(t testing.TB, r *rig) *server.Server {
 	provide := func(name string, p reqctx.Prop[int]) {
 		k := reqctx.NewKey[int]("outcome-" + name)
 		reqctx.Provide(srv.Registry(), k, p)
-		srv.HandleFunc("GET /"+name, func(_ http.ResponseWriter, req *server.Request) error {
-			_, err := k.Get(req.Context())
-			return err
-		})
+		srv.HandleFunc("GET /"+name, reading(k))
 	}
 	fails := func(err error) reqctx.Prop[int] {
 		return reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { return 0, err }}
@@ -264,10 +255,7 @@ func TestSeveralObserversAndServers(t *testing.T) {
 	inner, err := server.New(server.Options{Observers: []server.Observer{a}, Logger: quiet})
 	require.NoError(t, err)
 	provideChain(inner)
-	inner.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := plan.Get(req.Context())
-		return err
-	})
+	inner.HandleFunc("GET /", reading(plan))
 	srv := a.newServer(t, server.Options{Observers: []server.Observer{b}})
 	asks := reqctx.NewKey[int]("asks")
 	reqctx.Provide(srv.Registry(), asks, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
@@ -275,10 +263,7 @@ func TestSeveralObserversAndServers(t *testing.T) {
 		inner.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 		return w.Code, nil
 	}})
-	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error {
-		_, err := asks.Get(req.Context())
-		return err
-	})
+	srv.HandleFunc("GET /", reading(asks))
 	require.Equal(t, 200, get(srv, "/"))
 	require.Equal(t, []string{"resolve asks"}, b.spanNames())
 	require.Contains(t, a.spanNames(), "resolve asks")
