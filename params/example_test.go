@@ -1,12 +1,9 @@
 package params_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,38 +59,6 @@ func ExampleBind() {
 	// Output:
 	// {7 go 20 [a b]} <nil>
 	// {0  0 []} params: query parameter "q" is missing; query parameter "size" must be a whole number
-}
-
-// An upload is read part by part, so that no file is held in memory.
-func ExampleParams_Parts() {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	_ = form.WriteField("title", "Holidays")
-	file, _ := form.CreateFormFile("photo", "beach.jpg")
-	_, _ = file.Write(make([]byte, 100_000))
-	_ = form.Close()
-	r := httptest.NewRequest("POST", "/photos", &body)
-	r.Header.Set("Content-Type", form.FormDataContentType())
-
-	p, err := params.From(request(r))
-	if err != nil {
-		panic(err)
-	}
-	for part, err := range p.Parts() {
-		if err != nil {
-			panic(err)
-		}
-		if part.IsFile {
-			size, err := io.Copy(io.Discard, part) // to where photos are stored
-			fmt.Println(part.Name, part.FileName, size, err)
-			continue
-		}
-		text, err := part.Text()
-		fmt.Println(part.Name, text, err)
-	}
-	// Output:
-	// title Holidays <nil>
-	// photo beach.jpg 100000 <nil>
 }
 
 func ExampleJSON() {

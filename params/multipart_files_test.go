@@ -1,7 +1,6 @@
 package params
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -59,9 +58,7 @@ func TestFilesEndWithTheRequest(t *testing.T) {
 		dir := t.TempDir()
 		var kept []*File
 		handle(form(t, "a/a", large, "b/b", "small"), Options{TempDir: dir}, func(p *Params) {
-			a := value(p.File("a"))
-			b := value(p.File("b"))
-			kept = []*File{a, b}
+			kept = []*File{value(p.File("a")), value(p.File("b"))}
 			end()
 		})
 		require.Empty(t, entries(t, dir), name)
@@ -74,9 +71,7 @@ func TestFilesOfAFormThatFails(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{TempDir: dir, MaxFile: 3 * fileBuffer}
 	p := paramsOf(t, form(t, "a/a", large, "b/b", large+large), o)
-	e := requireReason(t, failure(p.File("a")), ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)
-	status, _ := e.Problem()
-	require.Equal(t, 413, status)
+	require.Equal(t, 413, statusOf(t, requireReason(t, failure(p.File("a")), ErrTooLarge, `form parameter "b" is larger than 196608 bytes`)))
 	require.Empty(t, entries(t, dir))
 
 	r := form(t, "a/a", large, "b/b", large)
@@ -86,7 +81,7 @@ func TestFilesOfAFormThatFails(t *testing.T) {
 
 	_, err := paramsOf(t, form(t, "a/a", large), Options{TempDir: dir + "/none"}).File("a")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.False(t, errors.As(err, &e), "not the client's fault")
+	requireMistake(t, err, "no such file")
 }
 
 // A page sends an empty part where no file was chosen.
