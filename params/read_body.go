@@ -1,6 +1,7 @@
 package params
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,6 @@ type bodyReader struct {
 	limited
 	ctx   context.Context
 	until time.Time // the zero time means that there is no limit
-	keep  bool      // the bytes are kept
-	kept  []byte
 }
 
 // errSlow is the cause of an error about a body that came too slowly.
@@ -70,9 +69,6 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		b.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(b.ctx))
 	}
 	n, err := b.limited.Read(p)
-	if b.keep {
-		b.kept = append(b.kept, p[:n]...)
-	}
 	if err == nil && !b.until.IsZero() && time.Now().After(b.until) {
 		err = readError(errSlow)
 	}
@@ -94,12 +90,16 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, err
 	}
 	b := newBodyReader(ctx, body, o, o.MaxBody)
-	b.keep = coding != ""
-	data, err := io.ReadAll(b.inflatedReader(coding))
-	if !b.keep {
-		b.kept = data
+	var sent bytes.Buffer
+	if coding != "" {
+		b.from = io.TeeReader(body, &sent)
 	}
-	body.setReplay(b.kept, b.err)
+	data, err := io.ReadAll(b.inflatedReader(coding))
+	if coding != "" {
+		body.setReplay(sent.Bytes(), b.err)
+	} else {
+		body.setReplay(data, b.err)
+	}
 	switch {
 	case b.err == io.EOF && b.limit-b.left < r.ContentLength:
 		return nil, ErrBodyTaken
