@@ -80,10 +80,8 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "listen: [':81', ':81']\n", `listen[1].address: ":81" is also the address of listen[0].address`},
 		{ok + "listen: [':81']\nadmin: ':81'\n", `admin: ":81" is also the address of listen[0].address`},
 		{ok + "listen: [':']\n", `listen[0].address: ":" is not an address`},
-		{ok + "listen: [':70000']\n", `listen[0].address: ":70000" is not an address`},
 		{ok + "admin: x\n", `p.yaml:3:8: admin: "x" is not an address to listen on`},
 		{ok + "listen: [{address: ':1', cert: a}]\n", `listen[0]: needs both cert and key`},
-		{ok + "listen: [{address: ':1', key: a}]\n", `listen[0]: needs both cert and key`},
 		{ok + "listen: [{address: ':1', cert: /none/c, key: /none/k}]\n", `p.yaml:3:32: listen[0].cert: /none/c, key /none/k: open /none/c`},
 		{ok + "---\nadmin: :1\n", `p.yaml: want one document, not 2`},
 		{ok + "replicas: many\n", `p.yaml:3:11: replicas: "many": want a whole number`},
@@ -97,7 +95,6 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limit: 1/s, match: {headers: {a b: c}}}\n", `p.yaml:4:50: rules[0].match.headers.a b: "a b" is not the name of a header`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, allow: [10.0.0.0/33]}\n", `p.yaml:4:35: rules[0].allow[0]: "10.0.0.0/33" is not an address, a network`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [a, 10.0.0.256]}\n", `rules[0].deny[1]: "10.0.0.256" is not an address, a network`},
-		{ok + "rules:\n  - {name: a, limit: 1/s, deny: ['']}\n", `rules[0].deny[0]: "" is not an address, a network or a value of the key: it is empty`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, deny: [b], key: '{client.ip}'}\n", `rules[0].deny[0]: "b" is not an address`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [''], limit: 1/s}]}\n", `rules[0].tiers[0].keys[0]: "" is not a value of the key: it is empty`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, tiers: [{keys: [10.0.0.0/8], limit: 1/s}], key: '{client.ip}'}\n", `rules[0].tiers[0].keys[0]: "10.0.0.0/8" is not a value of the key: it is not an address`},
@@ -114,7 +111,6 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "redis: 'redis://:secret@a:b'\n", `redis: is not the URL of a Redis`},
 		{ok + "replicas: -1\n", `p.yaml:3:11: replicas: is -1, want 1 to 1048576`},
 		{ok + "replicas: 1048577\n", `p.yaml:3:11: replicas: is 1048577`},
-		{ok + "redis: redis://a\nreplicas: 9223372036854775807\n", `p.yaml:4:11: replicas: is 9223372036854775807`},
 		{ok + "trusted_proxies: 10.0.0.1\n", `p.yaml:3:18: trusted_proxies: "10.0.0.1": want a list, such as [a, b]`},
 		{ok + "rules: {name: a}\n", `p.yaml:3:8: rules: "{": want a list`},
 		{ok + "rules: [a]\n", `p.yaml:3:9: rules[0]: "a": want fields, such as {name: value}`},
@@ -272,21 +268,4 @@ func TestInvalidDocuments(t *testing.T) {
 		require.NoError(t, err, text)
 		require.ErrorContains(t, check(c), "upstreams: there are none", text)
 	}
-}
-
-func FuzzRate(f *testing.F) {
-	for _, text := range []string{"10/60s", "1/h", "5/500ms", "1/s/s", "/", "-1/-1s"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		r, err := ParseRate(text)
-		if err != nil {
-			return
-		}
-		require.Positive(t, r.Limit)
-		require.Positive(t, r.Per)
-		again, err := ParseRate(r.String())
-		require.NoError(t, err)
-		require.Equal(t, r, again)
-	})
 }

@@ -51,6 +51,7 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 		`status: {token: " t"}`:                                     `status.token: never matches`,
 		"status:\n  token: |\n    t":                                `status.token: never matches`,
 		`rules: [{name: a, limit: 1/s, key: "{header.Trailer}"}]`:   `rules[0].key: the header Trailer can't`,
+		`rules: [{name: a, limit: 1/s, key: "{header.Host}"}]`:      `rules[0].key: the header Host can't`,
 		`rules: [{name: a, limit: 1/s, key: "{query.a%20b}"}]`:      `rules[0].key: {query.a%20b} has an escape`,
 		`rules: [{name: a, limit: 1/s, cost: "{header.trailer}"}]`:  `rules[0].cost: the header Trailer can't`,
 		`status: {allow: ["10.0.0.0/8", "64:ff9b::/96"]}`:           `status.allow[1]: 64:ff9b::/96 is the network of all IPv4`,
@@ -130,5 +131,56 @@ func TestListEntries(t *testing.T) {
 	}
 	for _, entry := range []string{"10.0.0.256", "10.0.0.1/33", "2001:db8::/129", "10.0.0.0/255.0.0.0", "fe80::%eth0/64"} {
 		require.ErrorContains(t, checkLine(t, fmt.Sprintf("rules: [{name: a, limit: 1/s, deny: [%q]}]", entry)), "it looks like a mistyped address")
+	}
+}
+
+// checkLine returns the errors of a configuration with one more line.
+func checkLine(t *testing.T, line string) error {
+	t.Helper()
+	c, err := Parse("p.yaml", []byte("upstreams: {main: {url: http://a}, other: {url: http://b}}\n"+line+"\n"))
+	if err != nil {
+		return err
+	}
+	if len(c.Routes) == 0 {
+		c.Routes = []Route{{Upstream: "main"}}
+	}
+	return check(c)
+}
+
+// A value that is written, but means the default, is an error.
+func TestZeroAndEmptyValues(t *testing.T) {
+	for line, field := range map[string]string{
+		"timeouts: {stall: 0s}": "timeouts.stall",
+		"replicas: 0":           "replicas",
+		"redis: ''":             "redis",
+		"listen: []":            "listen",
+		"listen: [{address: ':1', cert: '', key: ''}]": "listen[0].cert",
+		"routes: []": "routes",
+		"rules: [{name: a, limit: 1/s, key: ''}]":                    "rules[0].key",
+		"rules: [{name: a, limit: 1/s, match: {paths: []}}]":         "rules[0].match.paths",
+		"rules: [{name: a, limit: 1/s, match: {methods: []}}]":       "rules[0].match.methods",
+		"rules: [{name: a, limit: 1/s, match: {hosts: []}}]":         "rules[0].match.hosts",
+		"rules: [{name: a, limit: 1/s, match: {headers: {}}}]":       "rules[0].match.headers",
+		"rules: [{name: a, limit: 1/s, tiers: [{keys: []}]}]":        "rules[0].tiers[0].keys",
+		"rules: [{name: a, limits: [{algorithm: gcra, burst: 0}]}]":  "rules[0].limits[0].burst",
+		"rules: [{name: a, limits: [{block: {after: 0, for: 1s}}]}]": "rules[0].limits[0].block.after",
+	} {
+		require.ErrorContains(t, checkLine(t, line), field+": is empty or zero: set another value, or omit the field for its default")
+	}
+	require.NoError(t, checkLine(t, "trusted_proxies: []\nheaders: {forwarded: false}\nrules: [{name: a, limit: 1/s, match: {}, allow: [], deny: [], tiers: [], shadow: false}]"),
+		"these are what they say")
+}
+
+// Some editors put a byte order mark at the beginning of a file.
+func TestEncodings(t *testing.T) {
+	const text = "upstreams: {main: {url: http://a}}\n"
+	c, err := Parse("p.yaml", []byte("\ufeff"+text))
+	require.NoError(t, err)
+	require.NoError(t, check(c))
+	_, err = Parse("p.yaml", []byte("\ufeff"+text+"nonsense: 1\n"))
+	require.ErrorContains(t, err, `p.yaml:2:1: unknown field "nonsense"`)
+	for _, other := range []string{"\xff\xfeu\x00p\x00", text + "rules: [{name: a, limit: 1/s, deny: [k\xe9y]}]"} {
+		_, err = Parse("p.yaml", []byte(other))
+		require.EqualError(t, err, "p.yaml: is not text in UTF-8")
 	}
 }

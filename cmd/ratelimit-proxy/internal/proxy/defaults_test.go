@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net/http"
@@ -44,20 +43,6 @@ max_header_bytes: 8KiB
 	up = g.upstreams["main"].transport
 	require.Equal(t, time.Second, up.ResponseHeaderTimeout)
 	require.Equal(t, 4, up.MaxConnsPerHost)
-}
-
-func TestOldTLSIsRefused(t *testing.T) {
-	certs := newCertificates(t)
-	c := limited(t, behind(t, nil).URL, "10/60s")
-	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
-	p := run(t, c)
-	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool, MinVersion: tls.VersionTLS10, MaxVersion: version})
-		require.Equal(t, want, err == nil, tls.VersionName(version))
-		if err == nil {
-			require.NoError(t, conn.Close())
-		}
-	}
 }
 
 // A reload needs certificates that New would accept. Without them, the old configuration stays.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -125,23 +124,6 @@ func TestDenialEndsConnectionInOrder(t *testing.T) {
 		require.Equal(t, 429, client.answer(t).StatusCode)
 		client.ends(t)
 	}
-}
-
-// wrappedWriter is the writer of a middleware.
-type wrappedWriter struct{ http.ResponseWriter }
-
-func (w wrappedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// The connection also ends in order behind a middleware.
-func TestDenialBehindMiddlewareEndsConnectionInOrder(t *testing.T) {
-	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
-	require.True(t, p.passes(t, "/"))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.ServeHTTP(wrappedWriter{w}, r) }))
-	t.Cleanup(server.Close)
-	p.addr = server.Listener.Addr().String()
-	client := p.upload(t, "POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("0", 64<<10))
-	require.Equal(t, 429, client.answer(t).StatusCode)
-	client.ends(t)
 }
 
 // A client that sends its body in small pieces gets the response as early.

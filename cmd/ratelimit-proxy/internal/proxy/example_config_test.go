@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -34,4 +35,48 @@ func TestDocumentedExample(t *testing.T) {
 	for _, want := range exampleRequests {
 		require.Equal(t, want.status, r.serve(want.method, want.path, want.headers...), "%s %s", want.method, want.path)
 	}
+}
+
+// exampleRequests are requests to docs/proxy.yaml from the trusted proxy 10.0.0.1.
+var exampleRequests = []struct {
+	method, path string
+	headers      []string
+	status       int
+}{
+	{"GET", "/x", []string{"Host", "api.example.com"}, 200},
+	{"GET", "/x", []string{"Host", "eu.api.example.com"}, 200},
+	{"GET", "/x", []string{"Host", "example.com"}, 404},
+	{"GET", "/files/a", nil, 200},
+	{"PUT", "/files/a", nil, 404},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 429},
+	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.8"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k", "X-Cost", "100"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k"}, 429},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k", "X-Plan", "gold"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-of-our-own", "X-Cost", "101"}, 200},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "key-that-leaked"}, 403},
+	{"GET", "/x", []string{"Host", "api.example.com", "X-Forwarded-For", "198.51.100.7"}, 403},
+	{"GET", "/status/k?rule=api", nil, 403},
+	{"GET", "/status/k?rule=api", []string{"Authorization", "Bearer change-me"}, 200},
+	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "203.0.113.7"}, 200},
+	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 403},
+}
+
+// serve handles a request without a connection.
+func (r *running) serve(method, path string, headers ...string) int {
+	req := httptest.NewRequest(method, path, nil)
+	req.RemoteAddr = "10.0.0.1:1234"
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		} else {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, req)
+	return rec.Code
 }

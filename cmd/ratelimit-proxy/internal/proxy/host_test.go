@@ -92,18 +92,4 @@ func TestHostSpellingsShareQuota(t *testing.T) {
 	for _, host := range []string{"bad.example.com", "BAD.example.com:80"} {
 		require.Equal(t, 403, p.get(t, "/deny", "Host", host).StatusCode)
 	}
-	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nroutes: [{upstream: main, match: {hosts: ['a:80']}}]")), "routes[0].match.hosts[0]")
-	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nroutes: [{upstream: main, match: {hosts: ['*.a b']}}]")), "routes[0].match.hosts[0]")
-	require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nrules: [{name: x, key: '{host}', limit: 1/s, deny: ['a:1:1']}]")), "rules[0].deny[0]")
-}
-
-// net/http doesn't keep Host among the headers, so a rule by that header would never match.
-func TestHostHeaderIsRefusedInRules(t *testing.T) {
-	for field, part := range map[string]string{
-		"rules[0].match.headers.host":  "rules: [{name: a, limit: 1/s, match: {headers: {host: a}}}]",
-		"rules[0].key":                 "rules: [{name: a, limit: 1/s, key: '{header.Host}'}]",
-		"routes[0].match.headers.Host": "routes: [{upstream: main, match: {headers: {Host: a}}}]",
-	} {
-		require.ErrorContains(t, Check(parse(t, "upstreams: {main: {url: http://a}}\n%s", part)), field+": ")
-	}
 }

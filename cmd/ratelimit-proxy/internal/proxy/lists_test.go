@@ -1,11 +1,15 @@
 package proxy
 
 import (
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
 // A list matches all spellings of a key with several parts, or with text around its only part.
@@ -105,4 +109,28 @@ func TestTierOfNAT64Address(t *testing.T) {
 		require.Equal(t, "9", p.get(t, "/", "X-Forwarded-For", address).Header.Get("X-RateLimit-MaxRequests"), address)
 	}
 	require.Equal(t, "3", p.get(t, "/", "X-Forwarded-For", "192.0.2.2").Header.Get("X-RateLimit-MaxRequests"))
+}
+
+func TestListsMatchNAT64Addresses(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	key := config.Key{{Kind: "client", Name: "ip"}}
+	for _, c := range []struct {
+		entry, address string
+		want           bool
+	}{
+		{"198.51.100.7", "198.51.100.7", true},
+		{"198.51.100.7", "64:ff9b::198.51.100.7", true},
+		{"198.51.100.7", "64:ff9b::198.51.100.8", false},
+		{"198.51.100.0/24", "64:ff9b::198.51.100.8", true},
+		{"64:ff9b::198.51.100.7", "198.51.100.7", true},
+		{"64:ff9b::198.51.100.0/120", "198.51.100.7", true},
+		{"64:ff9b::/96", "64:ff9b::198.51.100.7", true},
+		{"64:ff9b::/64", "64:ff9b::198.51.100.7", true},
+		{"::ffff:198.51.100.7", "64:ff9b::198.51.100.7", true},
+		{"198.51.100.7", "64:ff9b:1::198.51.100.7", false},
+	} {
+		l := newACL([]string{c.entry}, key, true)
+		require.Equal(t, c.want, l.denies(r, netip.MustParseAddr(c.address)), "%s: %s", c.entry, c.address)
+	}
+	require.False(t, newACL([]string{"0.0.0.0/0", "::/0"}, key, false).allows(r, netip.Addr{}))
 }

@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,55 +126,6 @@ func TestCloseDuringRequest(t *testing.T) {
 	require.Equal(t, 503, p.get(t, "/").StatusCode)
 	close(release)
 	require.Equal(t, "ok", <-got)
-}
-
-func TestGracefulStop(t *testing.T) {
-	t.Parallel()
-	arrived, release := make(chan struct{}), make(chan struct{})
-	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
-		close(arrived)
-		<-release
-		_, _ = io.WriteString(w, "ok")
-	})
-	p := run(t, limited(t, up.URL, "10/60s"))
-	health := func() int {
-		rec := httptest.NewRecorder()
-		p.Admin().ServeHTTP(rec, httptest.NewRequest("GET", "/healthz", nil))
-		return rec.Code
-	}
-	require.Equal(t, 200, health())
-	got := make(chan string)
-	go func() { got <- p.ask(t, http.MethodGet, "/", nil).body }()
-	<-arrived
-	stopped := make(chan error)
-	go func() { stopped <- p.server.Shutdown(context.Background()) }()
-	require.Eventually(t, func() bool { return health() == 503 }, 10*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", p.addr)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err != nil
-	}, 10*time.Second, time.Millisecond, "no new ones come")
-	close(release)
-	require.Equal(t, "ok", <-got)
-	require.NoError(t, <-stopped)
-}
-
-func TestClose(t *testing.T) {
-	arrived := make(chan struct{})
-	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { close(arrived); <-r.Context().Done() })
-	p := run(t, limited(t, up.URL, "10/60s"))
-	ended := make(chan error)
-	go func() {
-		_, err := p.client.Get(p.url) // the request fails
-		ended <- err
-	}()
-	<-arrived
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(io.ErrUnexpectedEOF)
-	require.ErrorIs(t, p.server.Shutdown(ctx), io.ErrUnexpectedEOF)
-	require.Error(t, <-ended)
 }
 
 // TestReloadsMakeNoKeys checks that a rule keeps its policy: the properties of a new one would take

@@ -88,21 +88,6 @@ rules:
 	require.False(t, p.passes(t, "/"))
 }
 
-// A denial by a later rule refunds the earlier ones.
-func TestDenialChargesNothing(t *testing.T) {
-	p := run(t, parse(t, `
-upstreams: {main: {url: %q}}
-rules:
-  - {name: wide, key: "{client.ip}", limit: 9/60s}
-  - {name: narrow, key: "{client.ip}", match: {paths: [/x]}, limit: 1/60s}
-`, behind(t, nil).URL))
-	require.True(t, p.passes(t, "/x"))
-	for range 3 {
-		require.False(t, p.passes(t, "/x"))
-	}
-	require.EqualValues(t, 8, p.status(t, "/")["remaining"])
-}
-
 func TestLimits(t *testing.T) {
 	c := newClock()
 	p := runAt(t, parse(t, `

@@ -100,12 +100,6 @@ func TestStatusWithoutRule(t *testing.T) {
 	require.Equal(t, 404, p.get(t, "/status/x").StatusCode)
 }
 
-func TestStatusOfRuleWithLeastRemaining(t *testing.T) {
-	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: a, limit: 9/h}, {name: b, limit: 2/h}, {name: c, limit: 5/h}]\n", behind(t, nil).URL))
-	require.EqualValues(t, 2, p.status(t, "/")["max_requests"])
-	require.EqualValues(t, 9, p.status(t, "/?rule=a")["max_requests"])
-}
-
 // A request whose header may be meant to ask for the status is never charged.
 func TestStatusHeaderValues(t *testing.T) {
 	up := behind(t, nil)

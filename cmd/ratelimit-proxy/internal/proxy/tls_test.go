@@ -70,11 +70,15 @@ func (c *certificates) client(tb testing.TB, http2 bool) *http.Client {
 func TestCertificateIsReloaded(t *testing.T) {
 	t.Parallel()
 	certs := newCertificates(t)
-	c := limited(t, behind(t, nil).URL, "1000/60s")
+	up := behind(t, nil)
+	c := limited(t, up.URL, "1000/60s")
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
 	p := run(t, c)
 	p.client = certs.client(t, true)
-	require.EqualValues(t, 1, p.get(t, "/").TLS.PeerCertificates[0].SerialNumber.Int64())
+	a := p.get(t, "/")
+	require.EqualValues(t, 1, a.TLS.PeerCertificates[0].SerialNumber.Int64())
+	require.Equal(t, 2, a.ProtoMajor)
+	require.Equal(t, "https", up.last.Load().Header.Get("X-Forwarded-Proto"))
 
 	certs.renew(t, 2)
 	require.Eventually(t, func() bool {

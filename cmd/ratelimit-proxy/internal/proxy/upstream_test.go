@@ -108,24 +108,6 @@ func TestTruncatedResponses(t *testing.T) {
 	}
 }
 
-func TestClientDisconnects(t *testing.T) {
-	arrived, left := make(chan struct{}), make(chan struct{})
-	up := behind(t, func(_ http.ResponseWriter, r *http.Request) {
-		close(arrived)
-		<-r.Context().Done()
-		close(left)
-	})
-	p := run(t, limited(t, up.URL, "10/60s"))
-	conn, err := net.Dial("tcp", p.addr)
-	require.NoError(t, err)
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	require.NoError(t, err)
-	<-arrived
-	require.NoError(t, conn.Close())
-	<-left
-	require.Empty(t, p.log.lines(`"level":"ERROR"`))
-}
-
 func TestUpstreamConnectionsAreReused(t *testing.T) {
 	addresses := map[string]bool{}
 	up := behind(t, func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true })
