@@ -15,7 +15,7 @@ import (
 
 func TestAllWaitsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		a, b, c := lazy.New(slow(time.Second, 1)), lazy.In(s, slow(3*time.Second, "b")), lazy.Go(s, slow(time.Second, 2.5))
 		began := time.Now()
 		require.NoError(t, lazy.All(t.Context(), a, b, c))
@@ -23,7 +23,6 @@ func TestAllWaitsInParallel(t *testing.T) {
 		got, err, ok := b.Peek()
 		require.Equal(t, []any{"b", nil, true}, []any{got, err, ok})
 		require.NoError(t, lazy.All(t.Context()))
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -47,7 +46,7 @@ func TestAllIsBounded(t *testing.T) {
 
 func TestAllReturnsTheFirstError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		var cancelled atomic.Bool
 		alone := lazy.New(func(ctx context.Context) (int, error) {
 			err := pause(ctx, time.Hour)
@@ -74,7 +73,6 @@ func TestAllReturnsTheFirstError(t *testing.T) {
 			require.True(t, ok, "the others go on")
 			require.NoError(t, err)
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -142,7 +140,7 @@ func TestAllTakesItsWaitsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 300 {
 				synctest.Test(t, func(t *testing.T) {
-					s := lazy.NewScope(apart(t))
+					s := newScope(t)
 					var user *lazy.Value[int]
 					asked := make(chan bool)
 					org := lazy.In(s, func(ctx context.Context) (int, error) {
@@ -157,7 +155,6 @@ func TestAllTakesItsWaitsBack(t *testing.T) {
 					go func() { _ = org.Wait(t.Context()) }()
 					require.NoError(t, user.Wait(t.Context()))
 					require.NoError(t, org.Wait(t.Context()))
-					require.NoError(t, s.Close())
 				})
 			}
 		})

@@ -42,22 +42,10 @@ func TestGetAllWithoutKeys(t *testing.T) {
 	})
 }
 
-// No goroutine is started for a caller that cannot leave.
-func TestGetAllRunsOnTheCallersGoroutine(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	b := lazy.BatchIn(s, "", func(_ context.Context, keys []int) (map[int]int, error) {
-		return map[int]int{1: goroutine(), 2: goroutine()}, nil
-	})
-	got, err := b.GetAll(s.Context(), []int{1, 2})
-	require.NoError(t, err)
-	require.Equal(t, []int{goroutine(), goroutine()}, got)
-	require.NoError(t, s.Close())
-}
-
 // A scope's batch asks neither for what it has nor for what is being loaded.
 func TestGetAllAsksForTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
+		s := newScopeOf(t, t.Context())
 		c := tally{takes: time.Second}
 		b := lazy.BatchIn(s, "", c.squares)
 		ctx := s.Context()
@@ -78,7 +66,6 @@ func TestGetAllAsksForTheRest(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Len(t, c.seen(), 3)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -108,13 +95,12 @@ func TestGetAllSharesACallWithOthers(t *testing.T) {
 }
 
 func TestBatchHitDoesNotAllocate(t *testing.T) {
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	b := lazy.BatchIn(s, "", new(tally).squares)
 	ctx := s.Context()
 	_, err := b.Get(ctx, 1)
 	require.NoError(t, err)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = b.Get(ctx, 1) }))
-	require.NoError(t, s.Close())
 }
 
 // Overlapping lists and single keys, with callers that leave: each key is loaded once.

@@ -171,7 +171,7 @@ func TestBatchGraphStress(t *testing.T) {
 				}
 			}
 		}
-		s := lazy.NewScope(t.Context())
+		s := newScopeOf(t, t.Context())
 		g := newLoadGraph([]*lazy.Scope{s, nil}[seed%2], needs)
 		var wg sync.WaitGroup
 		for range 6 {
@@ -193,6 +193,5 @@ func TestBatchGraphStress(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.NoError(t, s.Close())
 	}
 }

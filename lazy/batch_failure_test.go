@@ -3,8 +3,6 @@ package lazy_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -164,78 +162,6 @@ func TestGetAllWithAnErrorAndAPanic(t *testing.T) {
 	})
 }
 
-// A panic that no Get is left for is an error of the scope's Close.
-func TestBatchPanicAfterAllHaveLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
-		b := lazy.BatchIn(s, "", func(context.Context, []int) (map[int]int, error) {
-			<-time.After(time.Minute)
-			panic(errBoom)
-		})
-		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
-		defer cancel()
-		_, err := b.Get(ctx, 1)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		<-time.After(time.Hour)
-		require.ErrorIs(t, s.Close(), errBoom)
-	})
-}
-
-func TestBatchGoexit(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		b := gatheringIn(s, func(context.Context, []int) (map[int]int, error) { runtime.Goexit(); return nil, nil })
-		var ended, failed atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 3 {
-			wg.Go(func() {
-				returned := false
-				defer func() {
-					if !returned {
-						ended.Add(1)
-					}
-				}()
-				if _, err := b.GetAll(ctx, []int{i, 10}); errors.Is(err, lazy.ErrGoexit) {
-					failed.Add(1)
-				}
-				returned = true
-			})
-		}
-		wg.Wait()
-		require.EqualValues(t, 3, ended.Load()+failed.Load())
-		require.LessOrEqual(t, ended.Load(), int32(1), "the goroutine that it ran on")
-	})
-}
-
-// Each caller leaves with the cause of its own context. A stand-alone call is
-// cancelled when the last one has left.
-func TestBatchIsCancelledWhenAllHaveLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var cause error
-		var took time.Duration
-		b := gathering(func(ctx context.Context, keys []int) (map[int]int, error) {
-			began := time.Now()
-			<-ctx.Done()
-			took, cause = time.Since(began), context.Cause(ctx)
-			return nil, cause
-		})
-		var wg sync.WaitGroup
-		for i := range 3 {
-			ctx, leave := context.WithCancelCause(t.Context())
-			left := fmt.Errorf("%d left", i)
-			time.AfterFunc(time.Duration(i+1)*time.Second, func() { leave(left) })
-			wg.Go(func() {
-				if _, err := b.Get(ctx, i); err != left {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		synctest.Wait()
-		require.EqualError(t, cause, "lazy: every waiter left")
-		require.Equal(t, 3*time.Second, took)
-	})
-}
-
 // The call is made, with all its keys, also if the caller that began it leaves before.
 func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
@@ -261,37 +187,6 @@ func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 		close(hold)
 		wg.Wait()
 		require.Equal(t, [][]int{{1, 3, 2}}, c.seen())
-	})
-}
-
-// A caller that leaves while the call runs has no effect on the others, nor on what a
-// scope keeps.
-func TestBatchCallerLeavesInTheMiddle(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		c := tally{takes: time.Minute}
-		b := gatheringIn(s, c.squares)
-		leaves, leave := context.WithCancelCause(ctx)
-		time.AfterFunc(time.Second, func() { leave(errBoom) })
-		began := time.Now()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := b.GetAll(leaves, []int{1, 2}); err != errBoom || time.Since(began) != time.Second {
-				t.Error(err, time.Since(began))
-			}
-		})
-		wg.Go(func() {
-			if got, err := b.GetAll(ctx, []int{2, 3}); !slices.Equal(got, []int{4, 9}) || err != nil {
-				t.Error(got, err)
-			}
-		})
-		wg.Wait()
-		require.Len(t, c.seen(), 1)
-		if s != nil {
-			got, err := b.GetAll(ctx, []int{1, 2, 3})
-			require.NoError(t, err)
-			require.Equal(t, []int{1, 4, 9}, got)
-			require.Len(t, c.seen(), 1)
-		}
 	})
 }
 

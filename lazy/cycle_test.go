@@ -33,7 +33,7 @@ func owners(s *lazy.Scope) map[string]func(func(context.Context) (int, error)) *
 func TestRule7ValueThatNeedsItself(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		for name, owned := range owners(s) {
 			for how, ask := range map[string]func(context.Context, *lazy.Value[int]) error{
 				"Get": func(ctx context.Context, v *lazy.Value[int]) error { return v.Wait(ctx) },
@@ -61,13 +61,12 @@ func TestRule7ValueThatNeedsItself(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
 func TestRule7CycleNamesItsPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		for _, ctx := range []context.Context{context.Background(), t.Context(), s.Context()} {
 			for _, owned := range owners(s) {
 				// Scoped and stand-alone values in one cycle.
@@ -85,7 +84,6 @@ func TestRule7CycleNamesItsPath(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -119,80 +117,6 @@ func TestRule7CycleThroughATask(t *testing.T) {
 	})
 }
 
-func TestRule7CycleAcrossGoroutines(t *testing.T) {
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(apart(t))
-			for _, owned := range owners(s) {
-				var user, org *lazy.Value[int]
-				user = owned(func(ctx context.Context) (int, error) {
-					<-time.After(time.Second)
-					return org.Get(ctx)
-				})
-				org = lazy.In(s, func(ctx context.Context) (int, error) {
-					<-time.After(time.Second)
-					return user.Get(ctx)
-				})
-				go func() { _ = user.Wait(t.Context()) }()
-				go func() { _ = org.Wait(t.Context()) }()
-				began := time.Now()
-				for _, v := range []*lazy.Value[int]{user, org} {
-					path := cycleOf(t, v.Wait(t.Context()))
-					require.Len(t, path, 3)
-					require.Equal(t, path[0], path[2])
-					require.ElementsMatch(t, []string{user.Name(), org.Name()}, path[:2])
-				}
-				require.Less(t, time.Since(began), time.Hour)
-			}
-			require.NoError(t, s.Close())
-		})
-	}
-}
-
-func TestRule7CycleOfThreeStartedByAll(t *testing.T) {
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(apart(t))
-			for _, owned := range owners(s) {
-				var a, b, c *lazy.Value[int]
-				need := func(ctx context.Context, v *lazy.Value[int]) (int, error) {
-					<-time.After(time.Second)
-					return v.Get(ctx)
-				}
-				a = owned(func(ctx context.Context) (int, error) { return need(ctx, b) })
-				b = lazy.In(s, func(ctx context.Context) (int, error) { return need(ctx, c) })
-				c = lazy.New(func(ctx context.Context) (int, error) { return need(ctx, a) })
-				root := owned(func(ctx context.Context) (int, error) { return 1, lazy.All(ctx, a, b, c) })
-				began := time.Now()
-				path := cycleOf(t, root.Wait(t.Context()))
-				require.Less(t, time.Since(began), time.Minute)
-				require.NotContains(t, path, root.Name())
-				require.Subset(t, []string{a.Name(), b.Name(), c.Name()}, path)
-				require.Equal(t, path[0], path[len(path)-1])
-			}
-			require.NoError(t, s.Close())
-		})
-	}
-}
-
-// One of the values that All waits for needs the caller of All.
-func TestRule7CycleThroughOneOfMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
-		for _, owned := range owners(s) {
-			var root, back *lazy.Value[int]
-			root = owned(func(ctx context.Context) (int, error) {
-				return 1, lazy.All(ctx, lazy.New(slow(time.Hour, 1)), back, lazy.In(s, slow(time.Second, 1)))
-			})
-			back = owned(func(ctx context.Context) (int, error) { return root.Get(ctx) })
-			began := time.Now()
-			_ = cycleOf(t, root.Wait(t.Context()))
-			require.Zero(t, time.Since(began), "found when the wait begins")
-		}
-		require.NoError(t, s.Close())
-	})
-}
-
 // A waiter that is not part of the cycle gets the value's outcome, and a function may go
 // on without the value that it cannot have.
 func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
@@ -205,31 +129,7 @@ func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 		return 8, nil
 	})
 	for _, v := range []*lazy.Value[int]{a, b} {
-		got, err := v.Get(context.Background())
-		require.NoError(t, err)
-		require.Equal(t, 7, got)
-	}
-}
-
-func TestDiamondIsNotACycle(t *testing.T) {
-	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			s := lazy.NewScope(apart(t))
-			for _, ownedTop := range owners(s) {
-				for _, owned := range owners(s) {
-					bottom := owned(slow(time.Second, 1))
-					left := owned(func(ctx context.Context) (int, error) { return bottom.Get(ctx) })
-					right := lazy.In(s, func(ctx context.Context) (int, error) { return 2, lazy.All(ctx, left, bottom) })
-					top := ownedTop(func(ctx context.Context) (int, error) {
-						return 3, lazy.All(ctx, left, right, bottom, left)
-					})
-					got, err := top.Get(t.Context())
-					require.NoError(t, err)
-					require.Equal(t, 3, got)
-				}
-			}
-			require.NoError(t, s.Close())
-		})
+		requireGet(t, context.Background(), v, 7)
 	}
 }
 
@@ -237,7 +137,7 @@ func TestDiamondIsNotACycle(t *testing.T) {
 // between computations.
 func TestResetValueMayNeedWhatNeededIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		var a, b *lazy.Value[int]
 		reversed := false
 		a = lazy.In(s, func(ctx context.Context) (int, error) {
@@ -250,10 +150,7 @@ func TestResetValueMayNeedWhatNeededIt(t *testing.T) {
 		require.NoError(t, b.Wait(t.Context()))
 		reversed = true
 		a.Reset()
-		got, err := a.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 1, got)
-		require.NoError(t, s.Close())
+		requireGet(t, t.Context(), a, 1)
 	})
 }
 
@@ -296,9 +193,7 @@ func TestFunctionThatSetItsValueMayNeedItsWaiters(t *testing.T) {
 			})
 			b = lazy.In(s, func(ctx context.Context) (int, error) { return a.Get(ctx) })
 			c = lazy.In(s, func(ctx context.Context) (int, error) { return b.Get(ctx) })
-			got, err := b.Get(ctx)
-			require.NoError(t, err)
-			require.Equal(t, 1, got)
+			requireGet(t, ctx, b, 1)
 		}
 		require.NoError(t, s.Close())
 	})

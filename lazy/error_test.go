@@ -25,9 +25,7 @@ func TestRule5StandAloneValueForgetsAnError(t *testing.T) {
 		require.ErrorIs(t, err, errBoom)
 		_, _, ok := v.Peek()
 		require.False(t, ok)
-		got, err := v.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, 2, got)
+		requireGet(t, ctx, v, 2)
 	}
 }
 
@@ -61,9 +59,7 @@ func TestRule5CancellationOfTheAttemptIsNotKept(t *testing.T) {
 				return runs, nil
 			})
 			require.ErrorIs(t, v.Wait(t.Context()), cancelled)
-			got, err := v.Get(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, 2, got)
+			requireGet(t, t.Context(), v, 2)
 		}
 		v := lazy.Go(s, slow(time.Hour, "v"))
 		synctest.Wait()
@@ -99,17 +95,3 @@ type brokenError struct{}
 
 func (brokenError) Error() string { return "broken" }
 func (brokenError) Is(error) bool { panic("Is") }
-
-func TestErrorThatPanicsWhenAskedReachesTheWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
-		v := lazy.Go(s, func(ctx context.Context) (int, error) {
-			_ = pause(ctx, time.Second)
-			return 0, brokenError{}
-		})
-		_, err, p := get(t.Context(), v)
-		require.Nil(t, p)
-		require.Equal(t, brokenError{}, err)
-		require.NoError(t, s.Close())
-	})
-}

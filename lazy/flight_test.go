@@ -52,26 +52,6 @@ func TestRule2HitTakesNoLock(t *testing.T) {
 	require.True(t, ok)
 }
 
-// An abandoned computation can no longer be joined when it is cancelled.
-func TestRule3AbandonedComputationCannotBeJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var v *Value[int]
-		attached := make(chan bool, 1)
-		v = New(func(ctx context.Context) (int, error) {
-			<-ctx.Done()
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			attached <- v.flight.join()
-			return 0, nil
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _ = v.Wait(ctx) }()
-		synctest.Wait()
-		cancel()
-		require.False(t, <-attached)
-	})
-}
-
 func TestFlightWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlight("f")

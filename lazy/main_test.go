@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/lazy"
@@ -69,4 +70,29 @@ func apart(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// newScope returns a scope that the end of the test closes, without an error.
+func newScope(t *testing.T) *lazy.Scope { return newScopeOf(t, apart(t)) }
+
+func newScopeOf(t *testing.T, ctx context.Context) *lazy.Scope {
+	s := lazy.NewScope(ctx)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// requireGet checks that v has the value want.
+func requireGet[T any](t *testing.T, ctx context.Context, v *lazy.Value[T], want T) {
+	t.Helper()
+	got, err := v.Get(ctx)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// requireLoad checks that b has the value want for key.
+func requireLoad[K comparable, V any](t *testing.T, ctx context.Context, b *lazy.Batch[K, V], key K, want V) {
+	t.Helper()
+	got, err := b.Get(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

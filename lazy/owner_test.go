@@ -15,7 +15,7 @@ import (
 
 func TestRule3WaiterLeavesWithItsOwnCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		for name, v := range map[string]*lazy.Value[string]{
 			"stand-alone": lazy.New(slow(time.Second, "v")),
 			"of a scope":  lazy.In(s, slow(time.Second, "v")),
@@ -36,7 +36,6 @@ func TestRule3WaiterLeavesWithItsOwnCause(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(began), "the computation went on")
 			cancel()
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -69,9 +68,7 @@ func TestRule3StandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 2, got)
 		<-time.After(2 * time.Hour)
-		got, err = v.Get(t.Context())
-		require.NoError(t, err)
-		require.EqualValues(t, 2, got, "the abandoned one changes nothing")
+		requireGet(t, t.Context(), v, 2)
 	})
 }
 
@@ -89,9 +86,7 @@ func TestRule3ResultOfAnAbandonedComputationIsDropped(t *testing.T) {
 		<-time.After(time.Hour)
 		_, _, ok := v.Peek()
 		require.False(t, ok)
-		got, err := v.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 2, got)
+		requireGet(t, t.Context(), v, 2)
 	})
 }
 
@@ -121,7 +116,7 @@ func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 func TestRule3ScopesValueRunsUnderTheScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
-		s := lazy.NewScope(context.WithValue(t.Context(), key{}, "owner"))
+		s := newScopeOf(t, context.WithValue(t.Context(), key{}, "owner"))
 		v := lazy.In(s, func(ctx context.Context) (any, error) {
 			return ctx.Value(key{}), pause(ctx, time.Minute)
 		})
@@ -133,7 +128,6 @@ func TestRule3ScopesValueRunsUnderTheScope(t *testing.T) {
 		require.True(t, ok, "the computation went on")
 		require.NoError(t, err)
 		require.Equal(t, "owner", got)
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -141,9 +135,7 @@ func TestRule3StandAloneValueKeepsTheFirstCallersValues(t *testing.T) {
 	type key struct{}
 	for _, ctx := range []context.Context{context.Background(), t.Context()} {
 		v := lazy.New(func(ctx context.Context) (any, error) { return ctx.Value(key{}), nil })
-		got, err := v.Get(context.WithValue(ctx, key{}, "caller"))
-		require.NoError(t, err)
-		require.Equal(t, "caller", got)
+		requireGet(t, context.WithValue(ctx, key{}, "caller"), v, "caller")
 	}
 }
 

@@ -81,7 +81,7 @@ func TestPanicsOfOtherKinds(t *testing.T) {
 }
 
 func TestRule6PanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	runs := 0
 	fn := func(context.Context) (int, error) {
 		if runs++; runs == 1 {
@@ -94,9 +94,7 @@ func TestRule6PanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
 	require.NotNil(t, first)
 	_, _, ok := v.Peek()
 	require.False(t, ok)
-	got, err := v.Get(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, got)
+	requireGet(t, t.Context(), v, 2)
 
 	runs = 0
 	v = lazy.In(s, fn)
@@ -106,44 +104,18 @@ func TestRule6PanicIsForgottenByAStandAloneValueAndKeptByAScopes(t *testing.T) {
 	require.Same(t, first, second)
 	require.Same(t, first, catch(func() { _ = lazy.All(t.Context(), v) }))
 	require.Equal(t, 1, runs)
-	got, err, ok = v.Peek()
-	require.True(t, ok, "Peek returns what Get would panic with")
+	got, err, kept := v.Peek()
+	require.True(t, kept, "Peek returns what Get would panic with")
 	require.Equal(t, first, err)
 	require.Zero(t, got)
 	v.Set(9)
-	got, err = v.Get(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 9, got)
+	requireGet(t, t.Context(), v, 9)
 	v.Reset()
-	got, err = v.Get(t.Context())
-	require.NoError(t, err, "a kept panic is forgotten by Reset")
-	require.Equal(t, 2, got)
-	require.NoError(t, s.Close())
-}
-
-// Set while others ask for a kept panic: they get the panic or the value, and no
-// third thing.
-func TestSetOverAKeptPanic(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	for range 2000 {
-		v := lazy.In(s, func(context.Context) (int, error) { panic("kept") })
-		_, _, _ = get(s.Context(), v)
-		go v.Set(1)
-		for got := 0; got == 0; {
-			var err error
-			var p any
-			got, err, p = get(t.Context(), v)
-			require.NoError(t, err)
-			if got == 0 {
-				require.IsType(t, (*lazy.PanicError)(nil), p)
-			}
-		}
-	}
-	require.NoError(t, s.Close())
+	requireGet(t, t.Context(), v, 2)
 }
 
 func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	abort := func(context.Context) (int, error) { panic(http.ErrAbortHandler) }
 	outer := func(v *lazy.Value[int]) *lazy.Value[int] {
 		return lazy.In(s, func(ctx context.Context) (int, error) { return v.Get(ctx) })
@@ -168,13 +140,12 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 	} {
 		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) // the identity counts
 	}
-	require.NoError(t, s.Close())
 }
 
 // A panic that travels through outer values keeps the name and the stack of
 // where it happened.
 func TestRule6NestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	for name, ctx := range map[string]context.Context{"inline": s.Context(), "on goroutines": t.Context()} {
 		inner := lazy.New(innermost)
 		middle := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
@@ -187,7 +158,6 @@ func TestRule6NestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
 		require.Contains(t, string(err.Stack), "lazy_test.innermost")
 		require.NoError(t, errors.Unwrap(err))
 	}
-	require.NoError(t, s.Close())
 }
 
 func innermost(context.Context) (int, error) { panic("deep") }
@@ -243,24 +213,16 @@ func TestRule6GoexitIsAnErrorForTheOthers(t *testing.T) {
 func TestRule6GoexitThroughAll(t *testing.T) {
 	exit := func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }
 	require.ErrorIs(t, lazy.All(t.Context(), lazy.New(exit)), lazy.ErrGoexit)
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	require.ErrorIs(t, lazy.All(t.Context(), lazy.In(s, exit)), lazy.ErrGoexit)
-	require.NoError(t, s.Close())
 }
 
 // A function that ends its goroutine ends, inline, those of the functions that
 // called it; their waiters learn of it as well.
 func TestGoexitOfANestedValue(t *testing.T) {
-	s := lazy.NewScope(apart(t))
+	s := newScope(t)
 	inner := lazy.In(s, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
 	outer := lazy.In(s, func(ctx context.Context) (int, error) { return inner.Get(ctx) })
 	require.ErrorIs(t, outer.Wait(t.Context()), lazy.ErrGoexit)
 	require.ErrorIs(t, inner.Wait(t.Context()), lazy.ErrGoexit)
-	require.NoError(t, s.Close())
-}
-
-func TestNewPanicErrorKeepsAPanicError(t *testing.T) {
-	p := &lazy.PanicError{Name: "inner", Value: 1}
-	require.Same(t, p, lazy.NewPanicError("outer", p))
-	require.Equal(t, "outer", lazy.NewPanicError("outer", errBoom).Name)
 }

@@ -15,18 +15,13 @@ import (
 
 func TestGoBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		began := time.Now()
 		a := lazy.Go(s, slow(time.Second, "a"))
 		b := lazy.Go(s, slow(time.Second, 2))
-		got, err := a.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, "a", got)
-		n, err := b.Get(s.Context())
-		require.NoError(t, err)
-		require.Equal(t, 2, n)
+		requireGet(t, t.Context(), a, "a")
+		requireGet(t, s.Context(), b, 2)
 		require.Equal(t, time.Second, time.Since(began))
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -70,14 +65,10 @@ func TestClosedScopeComputesNothing(t *testing.T) {
 	}
 	require.ErrorIs(t, s.Spawn("task", func(context.Context) error { t.Error("spawned"); return nil }), lazy.ErrClosed)
 	require.NoError(t, s.Close(), "the caller of Spawn has its error")
-	got, err := there.Get(t.Context())
-	require.NoError(t, err, "what is there stays")
-	require.Equal(t, "there", got)
+	requireGet(t, t.Context(), there, "there")
 	v := lazy.In(s, never)
 	v.Set(4)
-	n, err := v.Get(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 4, n)
+	requireGet(t, t.Context(), v, 4)
 }
 
 func TestScopeEndsWithItsContext(t *testing.T) {
@@ -107,11 +98,10 @@ func TestScopeEndsWithTheFirstCause(t *testing.T) {
 	for _, end := range []func(s *lazy.Scope){(*lazy.Scope).Cancel, func(s *lazy.Scope) { _ = s.Close() }} {
 		synctest.Test(t, func(t *testing.T) {
 			parent := &ending{Context: context.Background()}
-			s := lazy.NewScope(parent)
+			s := newScopeOf(t, parent)
 			parent.err = errBoom
 			end(s)
 			require.Equal(t, errBoom, context.Cause(s.Context()))
-			require.NoError(t, s.Close())
 		})
 	}
 }
@@ -220,7 +210,7 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 // waiter raises it.
 func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		ended := make(chan bool)
 		v := lazy.In(s, func(context.Context) (int, error) {
 			<-ended
@@ -234,7 +224,6 @@ func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 		}}, v)
 		require.NoError(t, err)
 		require.NotNil(t, p)
-		require.NoError(t, s.Close())
 	})
 }
 

@@ -2,7 +2,6 @@ package lazy_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -21,7 +20,7 @@ func TestRule1OneComputationIsShared(t *testing.T) {
 	for name, ofScope := range map[string]bool{"stand-alone": false, "of a scope": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := lazy.NewScope(apart(t))
+				s := newScope(t)
 				var calls atomic.Int32
 				fn := func(ctx context.Context) (*int, error) {
 					calls.Add(1)
@@ -55,31 +54,9 @@ func TestRule1OneComputationIsShared(t *testing.T) {
 				require.NoError(t, err)
 				require.NotSame(t, got[0], other)
 				require.EqualValues(t, 2, calls.Load())
-				require.NoError(t, s.Close())
 			})
 		})
 	}
-}
-
-// A function fails while two wait: both get its error, and the process lives.
-func TestRule1ErrorIsShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var calls atomic.Int32
-		v := lazy.New(func(ctx context.Context) (int, error) {
-			calls.Add(1)
-			_ = pause(ctx, time.Second)
-			return 0, fmt.Errorf("load: %w", errBoom)
-		})
-		errs := make([]error, 2)
-		var wg sync.WaitGroup
-		for i := range errs {
-			wg.Go(func() { errs[i] = v.Wait(t.Context()) })
-		}
-		wg.Wait()
-		require.ErrorIs(t, errs[0], errBoom)
-		require.ErrorIs(t, errs[1], errBoom)
-		require.EqualValues(t, 1, calls.Load())
-	})
 }
 
 func TestRule2HitDoesNotAllocate(t *testing.T) {
@@ -112,9 +89,7 @@ func TestHitKeepsNothingButTheValue(t *testing.T) {
 		runtime.GC()
 		select {
 		case <-collected:
-			got, err := v.Get(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, "v", got)
+			requireGet(t, t.Context(), v, "v")
 			return
 		case <-time.After(10 * time.Millisecond):
 			require.Less(t, i, 500, "the first caller's context is still reachable")
@@ -155,16 +130,12 @@ func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 			v.Set(2)
 			return 3, nil
 		})
-		got, err = v.Get(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 1, got, "what was set first released the waiters")
+		requireGet(t, t.Context(), v, 1)
 
 		alone := lazy.New(func(ctx context.Context) (int, error) { return 3, pause(ctx, time.Second) })
 		ctx.fn = func() { _, _, _ = alone.Peek() }
 		go func() { _ = alone.Wait(ctx) }()
-		got, err = alone.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, 3, got)
+		requireGet(t, ctx, alone, 3)
 	})
 }
 
@@ -183,16 +154,3 @@ type callingError struct{ fn func() }
 
 func (callingError) Error() string   { return "calling" }
 func (e callingError) Is(error) bool { e.fn(); return false }
-
-// Waiters block on channels: a bubble sees that they are blocked, so that its
-// clock advances.
-func TestRule8WaitersBlockOnChannels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := lazy.New(slow(24*time.Hour, 1))
-		for range 10 {
-			go func() { _ = v.Wait(t.Context()) }()
-		}
-		synctest.Wait()
-		require.NoError(t, v.Wait(t.Context()))
-	})
-}

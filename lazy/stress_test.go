@@ -205,34 +205,3 @@ func TestStressScope(t *testing.T) {
 		require.Zero(t, running.Load())
 	})
 }
-
-// The same outside of a bubble, on the real clock and scheduler.
-func TestStressRealTime(t *testing.T) {
-	s := lazy.NewScope(apart(t))
-	fn := func(ctx context.Context) (int, error) {
-		return 1, pause(ctx, time.Duration(rand.IntN(20))*time.Microsecond)
-	}
-	vs := []*lazy.Value[int]{lazy.New(fn), lazy.In(s, fn)}
-	stress(8, 2000, func(rnd *rand.Rand) {
-		v := vs[rnd.IntN(len(vs))]
-		ctx, cancel := briefly(rnd)
-		defer cancel()
-		switch rnd.IntN(6) {
-		case 0:
-			v.Reset()
-		case 1:
-			v.Set(1)
-		case 2:
-			if ctx.Done() == nil {
-				ctx = s.Context()
-			}
-			go func() { _ = v.Wait(ctx) }()
-		default:
-			got, err := v.Get(ctx)
-			if (err != nil || got != 1) && (err != errGone || ctx.Err() == nil) { // the cause itself
-				t.Error(got, err)
-			}
-		}
-	})
-	require.NoError(t, s.Close())
-}

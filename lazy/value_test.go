@@ -17,7 +17,7 @@ var errBoom = errors.New("boom")
 
 func TestGetWithAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		runs := 0
 		fn := func(context.Context) (int, error) { runs++; return runs, nil }
 		for _, v := range []*lazy.Value[int]{lazy.New(fn), lazy.In(s, fn)} {
@@ -28,11 +28,8 @@ func TestGetWithAnEndedContext(t *testing.T) {
 			synctest.Wait()
 			require.Zero(t, runs, "nothing begins for a caller that has left")
 			v.Set(5)
-			got, err := v.Get(ctx)
-			require.NoError(t, err, "but a hit is a hit")
-			require.Equal(t, 5, got)
+			requireGet(t, ctx, v, 5)
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -51,9 +48,7 @@ func TestGetWithAContextThatPanics(t *testing.T) {
 		require.Equal(t, errBoom, catch(func() { _, _ = v.Get(panicky{ctx}) }))
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		got, err := v.Get(ctx)
-		require.NoError(t, err)
-		require.Equal(t, 1, got)
+		requireGet(t, ctx, v, 1)
 	})
 }
 
@@ -74,7 +69,7 @@ func TestPeek(t *testing.T) {
 
 func TestSetOvertakesAComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(apart(t))
+		s := newScope(t)
 		stopped := make(chan error, 1)
 		fn := func(ctx context.Context) (string, error) {
 			err := pause(ctx, time.Minute)
@@ -99,11 +94,8 @@ func TestSetOvertakesAComputation(t *testing.T) {
 			err := <-stopped
 			require.Equal(t, name == "stand-alone", err != nil, "only what has no owner is cancelled: %v", err)
 			synctest.Wait()
-			val, err := v.Get(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, "set", val)
+			requireGet(t, t.Context(), v, "set")
 		}
-		require.NoError(t, s.Close())
 	})
 }
 
@@ -114,9 +106,7 @@ func TestSetOvertakesAnInlineComputation(t *testing.T) {
 		v.Set("set")
 		return "computed", errBoom
 	})
-	got, err := v.Get(context.Background())
-	require.NoError(t, err)
-	require.Equal(t, "set", got)
+	requireGet(t, context.Background(), v, "set")
 }
 
 func TestResetDetachesAComputation(t *testing.T) {
@@ -135,13 +125,9 @@ func TestResetDetachesAComputation(t *testing.T) {
 		v.Reset()
 		_, _, ok := v.Peek()
 		require.False(t, ok)
-		got, err := v.Get(t.Context())
-		require.NoError(t, err)
-		require.EqualValues(t, 2, got)
+		requireGet(t, t.Context(), v, 2)
 		require.EqualValues(t, 1, <-old, "a waiter gets the outcome that it waited for")
-		got, err = v.Get(t.Context())
-		require.NoError(t, err)
-		require.EqualValues(t, 2, got, "the old one does not come back")
+		requireGet(t, t.Context(), v, 2)
 	})
 }
 
@@ -171,7 +157,5 @@ func TestZeroValue(t *testing.T) {
 	require.Equal(t, "value", v.Name())
 	v.Reset()
 	v.Set(3)
-	got, err := v.Get(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 3, got)
+	requireGet(t, t.Context(), &v, 3)
 }
