@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
@@ -24,22 +23,6 @@ func notes(j *journal) func(context.Context, string, int, http.Header) error {
 		h.Add("Saved", v)
 		return nil
 	}
-}
-
-func TestCommitGetsTheStatusOfTheFirst(t *testing.T) {
-	reg := quiet()
-	var got []int
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(_ context.Context, _, status int, _ http.Header) error {
-		got = append(got, status)
-		return nil
-	}})
-	c := reqctx.New(t.Context(), reg)
-	_, err := k.Get(c)
-	require.NoError(t, err)
-	require.NoError(t, c.Commit(http.StatusNotFound, http.Header{}))
-	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
-	require.Equal(t, []int{http.StatusNotFound}, got)
-	require.NoError(t, c.Finish())
 }
 
 func TestCommitInOrderOfResolution(t *testing.T) {
@@ -56,7 +39,7 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 	gone := provide(reg, "gone", reqctx.Prop[string]{Resolve: gives("gone", nil), Commit: notes(&j)})
 	provide(reg, "unread", reqctx.Prop[string]{Resolve: gives("unread", nil), Commit: notes(&j)})
 
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	require.NoError(t, set.Set(c, "overtaken"))
 	c.OnClose(func() error { return nil })
 	_, _ = outer.Get(c)
@@ -75,11 +58,8 @@ func TestCommitInOrderOfResolution(t *testing.T) {
 	require.Equal(t, want, h["Saved"])
 
 	require.NoError(t, c.Commit(http.StatusOK, h))
-	v, err := gone.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, "gone", v, "reading goes on")
+	requireGet(t, c, gone, "gone")
 	require.Equal(t, want, j.all(), "committing does not")
-	require.NoError(t, c.Finish())
 }
 
 func TestCommitThatResolvesMore(t *testing.T) {
@@ -102,13 +82,12 @@ func TestCommitThatResolvesMore(t *testing.T) {
 			return errors.Join(err, notes(&j)(ctx, v, status, h))
 		},
 	})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	_, _ = first.Get(c)
 	h := http.Header{}
 	require.NoError(t, c.Commit(http.StatusOK, h))
 	require.Equal(t, []string{"first", "second", "third"}, j.all())
 	require.Equal(t, []string{"Accept"}, h["Vary"])
-	require.NoError(t, c.Finish())
 }
 
 func TestCommitErrorsAreJoinedAndKept(t *testing.T) {
@@ -146,7 +125,7 @@ func TestSecondCommitWaits(t *testing.T) {
 			<-time.After(time.Second)
 			return errBoom
 		}})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		_, _ = k.Get(c)
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -161,7 +140,6 @@ func TestSecondCommitWaits(t *testing.T) {
 		require.False(t, c.Idle())
 		require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted, "while it is under way, too")
 		wg.Wait()
-		require.NoError(t, c.Finish())
 	})
 }
 
@@ -266,7 +244,7 @@ func TestVary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := quiet()
 			k = provide(reg, "k", tc.prop)
-			c := reqctx.New(t.Context(), reg)
+			c := request(t, reg)
 			tc.do(c)
 			h := http.Header{}
 			if tc.before != nil {
@@ -274,28 +252,15 @@ func TestVary(t *testing.T) {
 			}
 			require.NoError(t, c.Commit(http.StatusOK, h))
 			require.Equal(t, strings.Join(tc.after, "|"), strings.Join(h["Vary"], "|"))
-			require.NoError(t, c.Finish())
 		})
 	}
-}
-
-func TestVaryOfTwoPropertiesIsOneField(t *testing.T) {
-	reg := quiet()
-	provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"Cookie"}})
-	provide(reg, "b", reqctx.Prop[int]{Resolve: gives(1, nil), Vary: []string{"cookie", "Accept"}})
-	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, reqctx.Resolve(c, "b", "a"))
-	h := http.Header{}
-	require.NoError(t, c.Commit(http.StatusOK, h))
-	require.Len(t, h["Vary"], 2)
-	require.NoError(t, c.Finish())
 }
 
 func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1), Vary: []string{"Cookie"}})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			v, err := k.Get(c)
@@ -308,23 +273,7 @@ func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 		h := http.Header{}
 		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"Cookie"}, h["Vary"], "its reader has seen it")
-		require.NoError(t, c.Finish())
 	})
-}
-
-func TestPanicOfAPropertyInCommit(t *testing.T) {
-	reg := quiet()
-	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(ctx context.Context, _, _ int, _ http.Header) error {
-		_, err := bad.Get(ctx)
-		return err
-	}})
-	c := reqctx.New(t.Context(), reg)
-	_, _ = k.Get(c)
-	p, ok := panicOf(func() { _ = c.Commit(http.StatusOK, http.Header{}) }).(*lazy.PanicError)
-	require.True(t, ok)
-	require.Equal(t, "bad", p.Name)
-	require.NoError(t, c.Finish())
 }
 
 func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
@@ -340,7 +289,7 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 			return errors.New("down")
 		},
 	})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	h := http.Header{"Set-Cookie": {"mine=1"}}
 	for _, k := range []reqctx.Key[int]{bad, good} {
 		_, err := k.Get(c)
@@ -348,7 +297,6 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	}
 	require.ErrorContains(t, c.Commit(http.StatusOK, h), `"bad": down`)
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
-	require.NoError(t, c.Finish())
 }
 
 // What is not kept, and has nothing to close, is not listed until the request ends: a reader may try

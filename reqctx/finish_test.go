@@ -163,10 +163,8 @@ func TestWhatCloseMayDo(t *testing.T) {
 	dep := provide(reg, "dep", reqctx.Prop[string]{Resolve: gives("d", nil), Close: closes(&j, "dep")})
 	other := provide(reg, "other", reqctx.Prop[string]{Resolve: gives("o", nil)})
 	k := provide(reg, "k", reqctx.Prop[string]{Resolve: dep.Get, Close: func(ctx context.Context, _ string, _ error) error {
-		v, err := dep.Get(ctx)
-		require.NoError(t, err, "what is there can be read")
-		require.Equal(t, "d", v)
-		_, err = other.Get(ctx)
+		requireGet(t, ctx, dep, "d")
+		_, err := other.Get(ctx)
 		require.ErrorIs(t, err, reqctx.ErrFinished, "nothing new begins")
 		require.ErrorIs(t, dep.Set(ctx, "x"), reqctx.ErrFinished)
 		c := reqctx.From(ctx)
@@ -216,27 +214,6 @@ func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
 			require.ErrorIs(t, err, reqctx.ErrFinished, "whatever else is over")
 		})
 	}
-}
-
-func TestGoroutineThatOutlivesItsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
-		c := reqctx.New(t.Context(), reg)
-		_, _ = k.Get(c)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			v, err := k.Get(c)
-			assert.NoError(t, err)
-			assert.Equal(t, 1, v)
-			<-time.After(time.Second)
-			_, err = k.Get(c)
-			assert.ErrorIs(t, err, reqctx.ErrFinished)
-		})
-		synctest.Wait()
-		require.NoError(t, c.Finish())
-		wg.Wait()
-	})
 }
 
 func TestOnCloseAfterFinish(t *testing.T) {

@@ -3,7 +3,6 @@ package reqctx_test
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,8 +24,8 @@ func TestGetResolvesOnceForEachRequest(t *testing.T) {
 			<-time.After(50 * time.Millisecond)
 			return calls.Add(1), nil
 		}})
-		for request := int32(1); request <= 2; request++ {
-			c := reqctx.New(t.Context(), reg)
+		for n := int32(1); n <= 2; n++ {
+			c := request(t, reg)
 			derived, cancel := context.WithCancel(c)
 			defer cancel()
 			start := time.Now()
@@ -39,13 +38,12 @@ func TestGetResolvesOnceForEachRequest(t *testing.T) {
 				wg.Go(func() {
 					v, err := k.Get(ctx)
 					assert.NoError(t, err)
-					assert.Equal(t, request, v)
+					assert.Equal(t, n, v)
 				})
 			}
 			wg.Wait()
 			require.Equal(t, 50*time.Millisecond, time.Since(start))
-			require.Equal(t, request, calls.Load())
-			require.NoError(t, c.Finish())
+			require.Equal(t, n, calls.Load())
 		}
 	})
 }
@@ -91,7 +89,7 @@ func TestErrorIsSharedAndKept(t *testing.T) {
 			<-time.After(time.Millisecond)
 			return 7, errBoom
 		}})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -109,7 +107,6 @@ func TestErrorIsSharedAndKept(t *testing.T) {
 		_, err = k.Get(c)
 		require.ErrorIs(t, err, errBoom)
 		require.Equal(t, 2, calls)
-		require.NoError(t, c.Finish())
 	})
 }
 
@@ -146,44 +143,6 @@ func TestPanicReachesEveryReader(t *testing.T) {
 	})
 }
 
-func TestErrAbortHandlerPassesThroughAsItIs(t *testing.T) {
-	reg := quiet()
-	abort := provide(reg, "abort", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
-		panic(http.ErrAbortHandler)
-	}})
-	outer := provide(reg, "outer", reqctx.Prop[int]{Resolve: abort.Get, Timeout: time.Hour})
-	c := reqctx.New(t.Context(), reg)
-	require.True(t, panicOf(func() { _, _ = outer.Get(c) }) == http.ErrAbortHandler)
-	require.True(t, panicOf(func() { _, _ = abort.Get(c) }) == http.ErrAbortHandler)
-	require.NoError(t, c.Finish())
-}
-
-func TestGoexitIsAnErrorForTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		k := provide(reg, "exits", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) {
-			<-time.After(time.Millisecond)
-			runtime.Goexit()
-			return 1, nil
-		}})
-		c := reqctx.New(t.Context(), reg)
-		survived := false
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, _ = k.Get(c)
-			survived = true
-		})
-		synctest.Wait()
-		_, err := k.Get(c)
-		require.ErrorIs(t, err, lazy.ErrGoexit)
-		wg.Wait()
-		require.False(t, survived)
-		_, err = k.Get(c)
-		require.ErrorIs(t, err, lazy.ErrGoexit, "it is kept")
-		require.NoError(t, c.Finish())
-	})
-}
-
 func TestContextWithoutRequest(t *testing.T) {
 	k := reqctx.NewKey[int]("lonely")
 	ctx := context.Background()
@@ -206,7 +165,7 @@ func TestKeyWithoutProvider(t *testing.T) {
 	provide(reg, "there", reqctx.Prop[int]{})
 	provide(reg, "also", reqctx.Prop[int]{})
 	k := reqctx.NewKey[int]("missing")
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	_, errGet := k.Get(c)
 	_, errPeek, ok := k.Peek(c)
 	_, errName := reqctx.Get(c, "missing")
@@ -221,7 +180,6 @@ func TestKeyWithoutProvider(t *testing.T) {
 	var zero reqctx.Key[int]
 	_, err := zero.Get(c)
 	require.ErrorIs(t, err, reqctx.ErrNoProperty)
-	require.NoError(t, c.Finish())
 }
 
 func TestPropertyWithoutResolve(t *testing.T) {
@@ -234,9 +192,7 @@ func TestPropertyWithoutResolve(t *testing.T) {
 	require.ErrorIs(t, err, reqctx.ErrNoValue)
 	require.ErrorContains(t, err, `"given"`)
 	require.NoError(t, k.Set(c, 4))
-	v, err := k.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 4, v)
+	requireGet(t, c, k, 4)
 	require.NoError(t, c.Finish(), "there was no Resolve that Close could undo")
 }
 
@@ -267,7 +223,7 @@ func TestPeekNeverResolves(t *testing.T) {
 func TestDerivedContextsLeadBack(t *testing.T) {
 	reg := quiet()
 	k := provide(reg, "k", reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return &user{"ada"}, nil }})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	r := new(http.Request)
 	c.SetRequest(r)
 	value := context.WithValue(c, depthKey(0), "v")
@@ -285,22 +241,6 @@ func TestDerivedContextsLeadBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, first, byName)
 	}
-	require.NoError(t, c.Finish())
-}
-
-func TestInnerContextIsARequestOfItsOwn(t *testing.T) {
-	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return &user{"ada"}, nil }})
-	outer := reqctx.New(t.Context(), reg)
-	inner := reqctx.New(outer, reg)
-	a, err := k.Get(outer)
-	require.NoError(t, err)
-	b, err := k.Get(inner)
-	require.NoError(t, err)
-	require.NotSame(t, a, b)
-	require.Same(t, &inner.Context, reqctx.From(inner))
-	require.NoError(t, inner.Finish())
-	require.NoError(t, outer.Finish())
 }
 
 func TestResolveRunsUnderTheRequestsContext(t *testing.T) {
@@ -310,11 +250,10 @@ func TestResolveRunsUnderTheRequestsContext(t *testing.T) {
 			k := provide(reg, "k", reqctx.Prop[[2]any]{Timeout: timeout, Resolve: func(ctx context.Context) ([2]any, error) {
 				return [2]any{ctx.Value(depthKey(1)), ctx.Value(depthKey(2))}, nil
 			}})
-			c := reqctx.New(context.WithValue(t.Context(), depthKey(1), "request"), reg)
+			c := requestOf(t, context.WithValue(t.Context(), depthKey(1), "request"), reg)
 			v, err := k.Get(context.WithValue(c, depthKey(2), "reader"))
 			require.NoError(t, err)
 			require.Equal(t, [2]any{"request", nil}, v)
-			require.NoError(t, c.Finish())
 		})
 	}
 }
@@ -327,7 +266,7 @@ func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
 			calls++
 			return takes(time.Second, 5)(ctx)
 		}})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		start := time.Now()
 		ctx, cancel := context.WithTimeoutCause(c, time.Millisecond, errBoom)
 		defer cancel()
@@ -338,15 +277,10 @@ func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
 		require.ErrorIs(t, err, errBoom, "at once")
 		require.Equal(t, time.Millisecond, time.Since(start))
 
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, 5, v)
+		requireGet(t, c, k, 5)
 		require.Equal(t, time.Second, time.Since(start))
 		require.Equal(t, 1, calls)
-		v, err = k.Get(ctx)
-		require.NoError(t, err, "what is there is there")
-		require.Equal(t, 5, v)
-		require.NoError(t, c.Finish())
+		requireGet(t, ctx, k, 5)
 	})
 }
 

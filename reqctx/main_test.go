@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/reqctx"
@@ -92,4 +93,21 @@ func panicOf(fn func()) (v any) {
 	defer func() { v = recover() }()
 	fn()
 	return nil
+}
+
+// request returns a request that the end of the test finishes, without an error.
+func request(t *testing.T, reg *reqctx.Registry) *reqctx.Host { return requestOf(t, t.Context(), reg) }
+
+func requestOf(t *testing.T, ctx context.Context, reg *reqctx.Registry) *reqctx.Host {
+	c := reqctx.New(ctx, reg)
+	t.Cleanup(func() { require.NoError(t, c.Finish()) })
+	return c
+}
+
+// requireGet checks that the property has the value want.
+func requireGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want T) {
+	t.Helper()
+	got, err := k.Get(ctx)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }

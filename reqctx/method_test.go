@@ -22,12 +22,11 @@ func TestBatchRunsOnTheReadersGoroutine(t *testing.T) {
 	reqctx.ProvideBatch(reg, load, func(ctx context.Context, _ []int) (map[int]bool, error) {
 		return map[int]bool{1: reqctx.From(ctx) != nil && ctx.Value(key{}) == "request"}, nil
 	})
-	c := reqctx.New(context.WithValue(t.Context(), key{}, "request"), reg)
+	c := requestOf(t, context.WithValue(t.Context(), key{}, "request"), reg)
 	got, err := load.Get(context.WithValue(c, key{}, "reader"), 1)
 	require.NoError(t, err)
 	require.True(t, got, "under the request's context")
 	require.True(t, c.Idle(), "nothing is left to finish")
-	require.NoError(t, c.Finish())
 }
 
 // loader is a batch property that remembers its calls.
@@ -110,43 +109,6 @@ func TestBatchOfAResolveIsOneCall(t *testing.T) {
 	require.Greater(t, best, rounds/10)
 }
 
-// A task that lives as long as the request delays no call, also of properties with a
-// timeout, which run on goroutines of their own.
-func TestBatchBesideATask(t *testing.T) {
-	for _, timeout := range []time.Duration{time.Second, 0} {
-		synctest.Test(t, func(t *testing.T) {
-			reg := quiet()
-			provideLoader(reg, timeout, "user", "flags", "org")
-			c := reqctx.New(t.Context(), reg)
-			require.NoError(t, c.Go("heartbeat", func(ctx context.Context) error { <-ctx.Done(); return nil }))
-			synctest.Wait()
-			got, err := reqctx.Get(c, "org")
-			require.NoError(t, err)
-			require.Equal(t, "org!", got)
-			require.NoError(t, reqctx.Resolve(c, "user", "flags"))
-			require.NoError(t, c.Finish())
-		})
-	}
-}
-
-// What Resolve resolves beside it, and takes long, does not delay a call.
-func TestBatchBesideASlowProperty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		load := provideLoader(reg, 0, "user")
-		provide(reg, "slow", reqctx.Prop[int]{Resolve: takes(300*time.Millisecond, 1)})
-		c := reqctx.New(t.Context(), reg)
-		began := time.Now()
-		resolved := make(chan error)
-		go func() { resolved <- reqctx.Resolve(c, "slow", "user") }()
-		synctest.Wait() // before any time has passed
-		require.Equal(t, [][]string{{"user"}}, load.seen())
-		require.NoError(t, <-resolved)
-		require.Equal(t, 300*time.Millisecond, time.Since(began))
-		require.NoError(t, c.Finish())
-	})
-}
-
 func TestBatchOfASingleReader(t *testing.T) {
 	load := reqctx.NewBatch[int, int]("load")
 	reg := quiet()
@@ -202,38 +164,6 @@ func TestBatchGetAll(t *testing.T) {
 	})
 }
 
-// A reader whose own context ends leaves. The others and the request get the values.
-func TestBatchReaderLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		load := provideLoader(reg, 0)
-		load.takes = time.Minute
-		c := reqctx.New(t.Context(), reg)
-		ctx, cancel := context.WithTimeoutCause(c, time.Second, errBoom)
-		defer cancel()
-		_, err := load.GetAll(ctx, []string{"a", "b"})
-		require.ErrorIs(t, err, errBoom)
-		all, err := load.GetAll(c, []string{"a", "b"})
-		require.NoError(t, err)
-		require.Equal(t, []string{"a!", "b!"}, all)
-		require.Equal(t, [][]string{{"a", "b"}}, load.seen())
-		require.NoError(t, c.Finish())
-	})
-}
-
-func TestBatchOrElse(t *testing.T) {
-	unread := reqctx.NewBatch[string, int]("unread")
-	reg := quiet()
-	reqctx.ProvideBatch(reg, unread, lazy.OrElse(func(context.Context, []string) (map[string]int, error) {
-		return map[string]int{"ada": 2}, nil
-	}, 0))
-	c := reqctx.New(t.Context(), reg)
-	all, err := unread.GetAll(c, []string{"grace", "ada"})
-	require.NoError(t, err)
-	require.Equal(t, []int{0, 2}, all)
-	require.NoError(t, c.Finish())
-}
-
 // The path of a cycle has the names of the properties.
 func TestBatchCycle(t *testing.T) {
 	author, team := reqctx.NewBatch[int, int]("author"), reqctx.NewBatch[int, int]("team")
@@ -246,12 +176,11 @@ func TestBatchCycle(t *testing.T) {
 	}
 	reqctx.ProvideBatch(reg, author, reads(team))
 	reqctx.ProvideBatch(reg, team, reads(author))
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	var cycle *lazy.CycleError
 	_, err := author.Get(c, 1)
 	require.ErrorAs(t, err, &cycle)
 	require.Equal(t, []string{"author", "team", "author"}, cycle.Path)
 	_, err = author.GetAll(c, []int{2, 3})
 	require.ErrorAs(t, err, &cycle)
-	require.NoError(t, c.Finish())
 }

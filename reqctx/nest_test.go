@@ -19,14 +19,12 @@ func TestContextWithinAnother(t *testing.T) {
 	reqctx.Provide(outer, user, resolve("ada"))
 	reqctx.Provide(outer, both, resolve("outer"))
 	reqctx.Provide(inner, both, resolve("inner"))
-	c := reqctx.New(t.Context(), outer)
+	c := request(t, outer)
 	in := reqctx.New(context.WithValue(c, t, t), inner)
 
 	require.NoError(t, reqctx.Resolve(in, "user", "both"))
 	for key, want := range map[reqctx.Key[string]]string{user: "ada", both: "inner"} {
-		got, err := key.Get(in)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		requireGet(t, in, key, want)
 		byName, err := reqctx.Get(in, key.Name())
 		require.NoError(t, err)
 		require.Equal(t, want, byName)
@@ -44,5 +42,4 @@ func TestContextWithinAnother(t *testing.T) {
 	_, err = both.Get(in)
 	require.ErrorIs(t, err, reqctx.ErrFinished)
 	require.NoError(t, user.Set(c, "eve"), "the outer request goes on")
-	require.NoError(t, c.Finish())
 }

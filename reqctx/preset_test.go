@@ -40,18 +40,12 @@ func TestPresetStandsForTheResultOfResolve(t *testing.T) {
 	byName, err := reqctx.Get(c, "user")
 	require.NoError(t, err)
 	require.Equal(t, "fake", byName)
-	text, err := greeting.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, "hello fake", text)
+	requireGet(t, c, greeting, "hello fake")
 
 	require.NoError(t, user.Set(c, "set"))
-	got, err := user.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, "set", got)
+	requireGet(t, c, user, "set")
 	require.NoError(t, user.Invalidate(c))
-	got, err = user.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, "fake", got)
+	requireGet(t, c, user, "fake")
 
 	h := http.Header{}
 	require.NoError(t, c.Commit(http.StatusOK, h))
@@ -77,9 +71,7 @@ func TestPresetsArePerRequestAndTheLaterCounts(t *testing.T) {
 	}{{late, "late"}, {ctx, "early"}, {t.Context(), "real"}} {
 		r := reqctx.New(c.ctx, reg)
 		for range 2 {
-			got, err := user.Get(r)
-			require.NoError(t, err)
-			require.Equal(t, c.want, got)
+			requireGet(t, r, user, c.want)
 		}
 		on, err := flag.Get(r)
 		require.Equal(t, c.want != "real", on)
@@ -96,7 +88,7 @@ func TestPresetOfAPropertyThatIsNotProvided(t *testing.T) {
 	ctx := reqctx.Preset(t.Context(), reqctx.NewKey[string]("user"), "other key")
 	ctx = reqctx.Preset(ctx, reqctx.NewKey[int]("nothing"), 1)
 	ctx = reqctx.Preset(ctx, reqctx.Key[int]{}, 1)
-	c := reqctx.New(ctx, reg)
+	c := requestOf(t, ctx, reg)
 	err := c.PresetErr()
 	require.ErrorIs(t, err, reqctx.ErrNoProperty)
 	require.EqualError(t, err, `reqctx: preset of "": reqctx: no such property: "" (provided: user)
@@ -104,7 +96,6 @@ reqctx: preset of "nothing": reqctx: no such property: "nothing" (provided: user
 reqctx: preset of "user": reqctx: no such property: "user" is provided with another key: use the one from Provide`)
 	_, err = reqctx.Get(c, "user")
 	require.ErrorIs(t, err, reqctx.ErrNoValue, "the others are as they were")
-	require.NoError(t, c.Finish())
 }
 
 // A middleware's context takes what its registry has, and leaves the rest to the server's within it.
@@ -113,17 +104,13 @@ func TestPresetsReachTheContextThatHasTheProperty(t *testing.T) {
 	a := provide(outer, "a", reqctx.Prop[int]{Resolve: gives(0, errors.New("resolved"))})
 	b := provide(inner, "b", reqctx.Prop[int]{Resolve: gives(0, errors.New("resolved"))})
 	ctx := reqctx.Preset(reqctx.Preset(t.Context(), a, 1), b, 2)
-	c := reqctx.New(ctx, outer)
+	c := requestOf(t, ctx, outer)
 	require.ErrorIs(t, c.PresetErr(), reqctx.ErrNoProperty)
-	in := reqctx.New(c, inner)
+	in := requestOf(t, c, inner)
 	require.NoError(t, in.PresetErr())
 	for key, want := range map[reqctx.Key[int]]int{a: 1, b: 2} {
-		got, err := key.Get(in)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
+		requireGet(t, in, key, want)
 	}
-	require.NoError(t, in.Finish())
-	require.NoError(t, c.Finish())
 }
 
 // An OnClose function that was registered first sees the whole request.

@@ -13,7 +13,7 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 	private := provide(reg, "private", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
 	preset := provide(reg, "preset", reqctx.Prop[int]{Private: true, Resolve: gives(1, nil)})
 	provide(reg, "public", reqctx.Prop[int]{Resolve: gives(1, nil)})
-	c := reqctx.New(reqctx.Preset(t.Context(), preset, 2), reg)
+	c := requestOf(t, reqctx.Preset(t.Context(), preset, 2), reg)
 	for _, name := range []string{"private", "preset"} {
 		_, err := reqctx.Get(c, name)
 		require.EqualError(t, err, `reqctx: no such property: "`+name+`" (provided: public)`)
@@ -24,12 +24,9 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 	require.Equal(t, reqctx.Info{}, infoOf(t, c, "public"), "nothing was resolved")
 
 	for k, want := range map[reqctx.Key[int]]int{private: 1, preset: 2} {
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, want, v)
+		requireGet(t, c, k, want)
 	}
 	require.NoError(t, private.Set(c, 4))
-	require.NoError(t, c.Finish())
 }
 
 // A property of that name in a context around it is another one.
@@ -37,14 +34,11 @@ func TestPrivatePropertyInNestedContext(t *testing.T) {
 	outerReg, innerReg := quiet(), quiet()
 	provide(outerReg, "user", reqctx.Prop[string]{Resolve: gives("outer", nil)})
 	private := provide(innerReg, "user", reqctx.Prop[string]{Private: true, Resolve: gives("inner", nil)})
-	outer := reqctx.New(t.Context(), outerReg)
+	outer := request(t, outerReg)
 	inner := reqctx.New(outer, innerReg)
 	v, err := reqctx.Get(inner, "user")
 	require.NoError(t, err)
 	require.Equal(t, "outer", v)
-	v, err = private.Get(inner)
-	require.NoError(t, err)
-	require.Equal(t, "inner", v)
+	requireGet(t, inner, private, "inner")
 	require.NoError(t, inner.Finish())
-	require.NoError(t, outer.Finish())
 }

@@ -87,7 +87,7 @@ func TestWaitedAndAskedCountEveryReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
 		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(10*time.Second, 1)})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
@@ -108,7 +108,6 @@ func TestWaitedAndAskedCountEveryReader(t *testing.T) {
 		require.Equal(t, 4, info.Asked, "the reader that left counts, the reader that did not wait does not")
 		require.Equal(t, (10+9+8)*time.Second, info.Waited)
 		require.Equal(t, 10*time.Second, info.Took)
-		require.NoError(t, c.Finish())
 	})
 }
 
@@ -122,7 +121,7 @@ func TestByNamesThePropertyThatAsked(t *testing.T) {
 		require.NoError(t, d.Start(ctx))
 		return 0, reqctx.Resolve(ctx, "a", "b", "c", "d")
 	}})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	_, err := outer.Get(c)
 	require.NoError(t, err)
 	props := maps.Collect(c.Props())
@@ -132,12 +131,10 @@ func TestByNamesThePropertyThatAsked(t *testing.T) {
 	require.Empty(t, props["outer"].By)
 
 	other := provide(reg, "other", reqctx.Prop[int]{Resolve: gives(1, nil)})
-	c2 := reqctx.New(t.Context(), reg)
+	c2 := request(t, reg)
 	_, err = lazy.New(other.Get).Get(c2)
 	require.NoError(t, err)
 	require.Empty(t, maps.Collect(c2.Props())["other"].By, "a lazy value is no property")
-	require.NoError(t, c2.Finish())
-	require.NoError(t, c.Finish())
 }
 
 func TestCallerIsTheLineThatAsked(t *testing.T) {
@@ -165,7 +162,7 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 			_, _ = typed.Get(context.WithoutCancel(c))
 			return lineBefore()
 		}
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		for name, fn := range ask {
 			line := fn(c)
 			info := maps.Collect(c.Props())[name]
@@ -176,7 +173,6 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 			}
 			require.Equal(t, fmt.Sprint("props_test.go:", line), filepath.Base(caller), name)
 		}
-		require.NoError(t, c.Finish())
 	}
 }
 
@@ -267,7 +263,7 @@ func TestReader(t *testing.T) {
 	provide(reg, "other", reqctx.Prop[int]{Resolve: outer.Get})
 	provide(reg, "last", reqctx.Prop[int]{})
 
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	require.Equal(t, context.Context(c), reqctx.Reader(c))
 	ctx := context.WithValue(context.WithValue(c, observedKey{}, "handler"), readerKey{}, 1)
 	_, err := outer.Get(ctx)
@@ -279,7 +275,6 @@ func TestReader(t *testing.T) {
 	ctx = context.WithValue(c, observedKey{}, "task")
 	require.ErrorIs(t, reqctx.Resolve(ctx, "other", "last"), reqctx.ErrNoValue)
 	require.Subset(t, j.all(), []string{"task/other", "task/last", "task/other/outer", "task/other/outer/late/inner"})
-	require.NoError(t, c.Finish())
 }
 
 type readerKey struct{}
@@ -307,21 +302,4 @@ func TestObserverSeesTheEndOfWhatDoesNotReturn(t *testing.T) {
 		require.GreaterOrEqual(t, i, 0)
 		require.Contains(t, lines[i], reqctx.ErrNotReturned.Error())
 	}
-}
-
-func TestPropsWhileResolving(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
-		c := reqctx.New(t.Context(), reg)
-		state := func() string { return maps.Collect(c.Props())["k"].State.String() }
-		require.NoError(t, k.Start(c))
-		synctest.Wait()
-		require.Equal(t, "resolving", state())
-		require.NoError(t, k.Invalidate(c))
-		require.Equal(t, "unused", state())
-		_, _ = k.Get(c)
-		require.Equal(t, "resolved", state())
-		require.NoError(t, c.Finish())
-	})
 }

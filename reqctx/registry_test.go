@@ -20,10 +20,9 @@ func TestSecondPropertyOfANamePanics(t *testing.T) {
 		func() { provide(reg, "user", reqctx.Prop[string]{}) })
 	require.Panics(t, func() { reqctx.Provide(reg, k, reqctx.Prop[int]{}) })
 
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	require.NoError(t, reqctx.Set(c, "user", 1), "the registry is as it was, and not locked")
 	provide(reg, "other", reqctx.Prop[int]{})
-	require.NoError(t, c.Finish())
 }
 
 func TestMistakesInPropertiesPanic(t *testing.T) {
@@ -44,9 +43,7 @@ func TestRequestKeepsThePropertiesItBeganWith(t *testing.T) {
 	require.NoError(t, c.Finish())
 
 	c = reqctx.New(t.Context(), reg)
-	v, err := late.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 1, v)
+	requireGet(t, c, late, 1)
 	require.NoError(t, c.Finish())
 }
 
@@ -56,11 +53,8 @@ func TestKeyInTwoRegistries(t *testing.T) {
 	k := provide(one, "k", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	reqctx.Provide(two, k, reqctx.Prop[int]{Resolve: gives(2, nil)})
 	for want, reg := range map[int]*reqctx.Registry{1: one, 2: two} {
-		c := reqctx.New(t.Context(), reg)
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, want, v)
-		require.NoError(t, c.Finish())
+		c := request(t, reg)
+		requireGet(t, c, k, want)
 	}
 }
 
@@ -78,9 +72,7 @@ func TestAnyNumberOfProperties(t *testing.T) {
 			}
 			c := reqctx.New(t.Context(), reg)
 			for i, k := range keys {
-				v, err := k.Get(c)
-				require.NoError(t, err)
-				require.Equal(t, i, v)
+				requireGet(t, c, k, i)
 			}
 			for i, k := range keys {
 				v, err, ok := k.Peek(c)

@@ -6,66 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
-
-func TestTwentyRequestsOfTwoWaits(t *testing.T) {
-	reg := quiet()
-	a := provide(reg, "a", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 1)})
-	b := provide(reg, "b", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 2)})
-	sequential := func(c *reqctx.Host) error {
-		_, err := a.Get(c)
-		if err == nil {
-			_, err = b.Get(c)
-		}
-		return err
-	}
-	parallel := func(c *reqctx.Host) error { return reqctx.Resolve(c, "a", "b") }
-
-	for name, tc := range map[string]struct {
-		handler func(*reqctx.Host) error
-		within  time.Duration
-	}{
-		"sequential": {sequential, 250 * time.Millisecond},
-		"parallel":   {parallel, 90 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				var wg sync.WaitGroup
-				for range 20 {
-					wg.Go(func() {
-						c := reqctx.New(t.Context(), reg)
-						assert.NoError(t, tc.handler(c))
-						assert.NoError(t, c.Finish())
-					})
-				}
-				wg.Wait()
-				require.Less(t, time.Since(start), tc.within)
-			})
-		})
-		t.Run(name+" cancelled", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-				defer cancel()
-				c := reqctx.New(ctx, reg)
-				require.ErrorIs(t, tc.handler(c), context.DeadlineExceeded)
-				require.NoError(t, c.Finish())
-				require.Equal(t, 10*time.Millisecond, time.Since(start))
-			})
-		})
-	}
-}
 
 func TestResolveReturnsEveryError(t *testing.T) {
 	reg := quiet()
@@ -91,7 +40,7 @@ func TestResolveLeavesWithItsContext(t *testing.T) {
 		reg := quiet()
 		provide(reg, "a", reqctx.Prop[int]{Resolve: stubborn(time.Second, 1)})
 		provide(reg, "b", reqctx.Prop[int]{Resolve: stubborn(time.Second, 1)})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		start := time.Now()
 		ctx, cancel := context.WithTimeoutCause(c, time.Millisecond, errBoom)
 		defer cancel()
@@ -99,29 +48,6 @@ func TestResolveLeavesWithItsContext(t *testing.T) {
 		require.Equal(t, time.Millisecond, time.Since(start))
 		require.NoError(t, reqctx.Resolve(c, "a", "b"))
 		require.Equal(t, time.Second, time.Since(start))
-		require.NoError(t, c.Finish())
-	})
-}
-
-func TestStartBeginsNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1)})
-		h := reqctx.NewKey[int]("h")
-		reqctx.ProvideState(reg, h, func(context.Context) (int, error) { panic("made") })
-		c := reqctx.New(t.Context(), reg)
-		start := time.Now()
-		require.NoError(t, h.Start(c))
-		require.NoError(t, k.Start(c))
-		require.NoError(t, k.Start(c))
-		require.Zero(t, time.Since(start))
-		<-time.After(700 * time.Millisecond)
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
-		require.Equal(t, time.Second, time.Since(start))
-		require.NoError(t, c.Finish())
-		require.ErrorIs(t, k.Start(c), reqctx.ErrFinished)
 	})
 }
 
@@ -157,53 +83,16 @@ func TestPropertyThatNeedsItself(t *testing.T) {
 	} {
 		t.Run(tc.key.Name(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := reqctx.New(t.Context(), reg)
+				c := request(t, reg)
 				_, err := tc.key.Get(c)
 				var cycle *lazy.CycleError
 				require.ErrorAs(t, err, &cycle)
 				if tc.paths != nil {
 					require.Contains(t, tc.paths, cycle.Path)
 				}
-				require.NoError(t, c.Finish())
 			})
 		})
 	}
-}
-
-func TestCycleAcrossGoroutines(t *testing.T) {
-	var keys [3]reqctx.Key[int]
-	reg := quiet()
-	for i := range keys {
-		keys[i] = provide(reg, fmt.Sprint("k", i), reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-			<-time.After(time.Millisecond) // until all are under way
-			return keys[(i+1)%3].Get(ctx)
-		}})
-	}
-	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			c := reqctx.New(t.Context(), reg)
-			var wg sync.WaitGroup
-			for _, k := range keys {
-				wg.Go(func() {
-					_, err := k.Get(c)
-					var cycle *lazy.CycleError
-					assert.ErrorAs(t, err, &cycle)
-					assert.Len(t, cycle.Path, 4)
-				})
-			}
-			wg.Wait()
-			require.NoError(t, c.Finish())
-		})
-	}
-}
-
-func TestUnreadPanicIsReported(t *testing.T) {
-	reg, log := logged()
-	k := provide(reg, "prefetched", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
-	c := reqctx.New(t.Context(), reg)
-	require.NoError(t, k.Start(c))
-	require.ErrorIs(t, c.Finish(), errBoom)
-	require.Contains(t, log.String(), "prefetched panicked: boom")
 }
 
 func TestCancellationOfItsOwnIsNotKept(t *testing.T) {
@@ -247,7 +136,7 @@ func TestResolvesOnTheReadersGoroutine(t *testing.T) {
 	bounded := provide(reg, "bounded", reqctx.Prop[bool]{Resolve: inline, Timeout: time.Minute})
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := reqctx.New(parent, reg)
+	c := requestOf(t, parent, reg)
 	leaves, cancel := context.WithTimeout(c, time.Minute)
 	defer cancel()
 	for name, tc := range map[string]struct {
@@ -266,7 +155,6 @@ func TestResolvesOnTheReadersGoroutine(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tc.want, got, name)
 	}
-	require.NoError(t, c.Finish())
 }
 
 func TestCancellationOfTheRequestIsKept(t *testing.T) {
@@ -275,12 +163,11 @@ func TestCancellationOfTheRequestIsKept(t *testing.T) {
 		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Minute, 1)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		c := reqctx.New(ctx, reg)
+		c := requestOf(t, ctx, reg)
 		_, err := k.Get(c)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err, ok := k.Peek(c)
 		require.True(t, ok)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NoError(t, c.Finish())
 	})
 }

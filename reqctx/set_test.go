@@ -22,17 +22,14 @@ func TestSetReplacesWhateverThereIs(t *testing.T) {
 	failed := provide(reg, "failed", reqctx.Prop[int]{Resolve: gives(0, errBoom)})
 	bad := provide(reg, "bad", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic(errBoom) }})
 	unread := provide(reg, "unread", reqctx.Prop[int]{Resolve: func(context.Context) (int, error) { panic("resolved") }})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	_, _ = ok.Get(c)
 	_, _ = failed.Get(c)
 	panicOf(func() { _, _ = bad.Get(c) })
 	for _, k := range []reqctx.Key[int]{ok, failed, bad, unread} {
 		require.NoError(t, k.Set(context.WithValue(c, depthKey(0), 0), 9))
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, 9, v)
+		requireGet(t, c, k, 9)
 	}
-	require.NoError(t, c.Finish())
 }
 
 func TestSetWhileResolving(t *testing.T) {
@@ -68,9 +65,7 @@ func TestSetWhileResolving(t *testing.T) {
 		<-time.After(time.Millisecond)
 		require.NoError(t, k.Set(c, "set"))
 		wg.Wait()
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, "set", v)
+		requireGet(t, c, k, "set")
 		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"commit set", "close resolved"}, j.all())
@@ -84,18 +79,13 @@ func TestSetInsideItsOwnResolve(t *testing.T) {
 			var k reqctx.Key[int]
 			k = provide(reg, "k", reqctx.Prop[int]{Timeout: timeout, Resolve: func(ctx context.Context) (int, error) {
 				require.NoError(t, k.Set(ctx, 2))
-				v, err := k.Get(ctx)
-				require.NoError(t, err)
-				require.Equal(t, 2, v)
+				requireGet(t, ctx, k, 2)
 				return 1, errBoom
 			}})
-			c := reqctx.New(t.Context(), reg)
+			c := request(t, reg)
 			for range 2 {
-				v, err := k.Get(c)
-				require.NoError(t, err)
-				require.Equal(t, 2, v)
+				requireGet(t, c, k, 2)
 			}
-			require.NoError(t, c.Finish())
 		})
 	}
 }
@@ -116,18 +106,15 @@ func TestStoreDecidesOnSet(t *testing.T) {
 			return nil
 		},
 	})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	ctx := context.WithValue(c, depthKey(0), "caller")
 	_, _ = k.Get(c)
 	require.ErrorIs(t, k.Set(ctx, -1), errBoom)
 	require.Equal(t, errBoom, panicOf(func() { _ = k.Set(ctx, 0) }))
-	v, _ := k.Get(c)
-	require.Equal(t, 1, v, "a value that was not stored is not the property's")
+	requireGet(t, c, k, 1)
 	require.NoError(t, reqctx.Set(ctx, "k", 2))
-	v, _ = k.Get(c)
-	require.Equal(t, 2, v)
+	requireGet(t, c, k, 2)
 	require.Equal(t, []any{"caller", -1, "caller", 0, "caller", 2}, stored)
-	require.NoError(t, c.Finish())
 }
 
 func TestCommitWhileStoring(t *testing.T) {
@@ -139,9 +126,7 @@ func TestCommitWhileStoring(t *testing.T) {
 	})
 	c = reqctx.New(t.Context(), reg)
 	require.ErrorIs(t, k.Set(c, 2), reqctx.ErrCommitted)
-	v, err := k.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 1, v)
+	requireGet(t, c, k, 1)
 	require.NoError(t, c.Finish())
 }
 
@@ -150,7 +135,7 @@ func TestSetByName(t *testing.T) {
 	number := provide(reg, "number", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	pointer := provide(reg, "pointer", reqctx.Prop[*user]{Resolve: gives(&user{}, nil)})
 	face := provide(reg, "interface", reqctx.Prop[fmt.Stringer]{Resolve: gives[fmt.Stringer](nil, errBoom)})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 
 	err := reqctx.Set(c, "number", "2")
 	require.ErrorIs(t, err, reqctx.ErrType)
@@ -159,26 +144,16 @@ func TestSetByName(t *testing.T) {
 	require.ErrorIs(t, reqctx.Set(c, "number", nil), reqctx.ErrType)
 	require.ErrorIs(t, reqctx.Set(c, "pointer", user{}), reqctx.ErrType)
 	require.ErrorIs(t, reqctx.Set(c, "interface", 1), reqctx.ErrType)
-	n, err := number.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	requireGet(t, c, number, 1)
 
 	require.NoError(t, reqctx.Set(c, "number", 2))
 	require.NoError(t, reqctx.Set(c, "pointer", nil))
 	require.NoError(t, reqctx.Set(c, "interface", time.Second))
-	n, _ = number.Get(c)
-	require.Equal(t, 2, n)
-	p, err := pointer.Get(c)
-	require.NoError(t, err)
-	require.Nil(t, p)
-	s, err := face.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, time.Second, s)
+	requireGet(t, c, number, 2)
+	requireGet(t, c, pointer, nil)
+	requireGet[fmt.Stringer](t, c, face, time.Second)
 	require.NoError(t, reqctx.Set(c, "interface", nil))
-	s, err = face.Get(c)
-	require.NoError(t, err)
-	require.Nil(t, s)
-	require.NoError(t, c.Finish())
+	requireGet(t, c, face, nil)
 }
 
 func TestSetAfterCommit(t *testing.T) {
@@ -194,9 +169,7 @@ func TestSetAfterCommit(t *testing.T) {
 		require.NotErrorIs(t, err, reqctx.ErrFinished)
 		require.ErrorContains(t, err, `"cart"`)
 	}
-	v, err := k.Get(c)
-	require.NoError(t, err, "it can still be read")
-	require.Equal(t, 1, v)
+	requireGet(t, c, k, 1)
 	require.NoError(t, c.Finish())
 	require.ErrorIs(t, k.Set(c, 2), reqctx.ErrFinished)
 }
@@ -225,12 +198,9 @@ func TestInvalidateWhileResolving(t *testing.T) {
 		}
 		<-time.After(500 * time.Millisecond)
 		require.NoError(t, k.Invalidate(c))
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, "v2", v)
+		requireGet(t, c, k, "v2")
 		wg.Wait()
-		v, _ = k.Get(c)
-		require.Equal(t, "v2", v)
+		requireGet(t, c, k, "v2")
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"v2", "v1"}, j.all())
 		require.ErrorIs(t, k.Invalidate(c), reqctx.ErrFinished)
@@ -246,18 +216,13 @@ func TestInvalidateForgetsEveryOutcome(t *testing.T) {
 		}
 		return calls, nil
 	}})
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	require.NoError(t, k.Invalidate(c), "there is nothing to forget")
 	require.NotNil(t, panicOf(func() { _, _ = k.Get(c) }))
 	require.NoError(t, k.Invalidate(c))
-	v, err := k.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 2, v)
+	requireGet(t, c, k, 2)
 	require.NoError(t, k.Set(c, 9))
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.NoError(t, k.Invalidate(c), "also after commit: only reading is left")
-	v, err = k.Get(c)
-	require.NoError(t, err)
-	require.Equal(t, 3, v)
-	require.NoError(t, c.Finish())
+	requireGet(t, c, k, 3)
 }

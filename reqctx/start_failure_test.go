@@ -131,25 +131,9 @@ func TestTimeoutBeginsWithStart(t *testing.T) {
 		_, err := slow.Get(c)
 		require.ErrorAs(t, err, new(*reqctx.TimeoutError))
 		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with Start")
-		v, err := slow.Get(c)
-		require.NoError(t, err, "a timeout is not kept")
-		require.Equal(t, 2, v)
+		requireGet(t, c, slow, 2)
 		require.NoError(t, c.Finish())
 		require.Equal(t, time.Second, time.Since(start), "it waits for Resolve to return")
 		require.Empty(t, log.String())
-	})
-}
-
-func TestCycleOfStartedProperties(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		a, b := reqctx.NewKey[int]("a"), reqctx.NewKey[int]("b")
-		reqctx.Provide(reg, a, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return b.Get(ctx) }})
-		reqctx.Provide(reg, b, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) { return a.Get(ctx) }})
-		c := reqctx.New(t.Context(), reg)
-		begin(t, c, a, b)
-		_, err := a.Get(c)
-		require.ErrorAs(t, err, new(*lazy.CycleError))
-		require.NoError(t, c.Finish())
 	})
 }

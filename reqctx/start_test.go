@@ -3,7 +3,6 @@ package reqctx_test
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,9 +71,7 @@ func TestStartedPropertiesAreResolvedTogether(t *testing.T) {
 		require.Zero(t, time.Since(start))
 		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, infoOf(t, c, "a"))
 		for want, k := range map[string]reqctx.Key[string]{"a": a, "b": b} {
-			v, err := k.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, want, v)
+			requireGet(t, c, k, want)
 		}
 		require.Equal(t, 10*time.Millisecond, time.Since(start))
 		require.NoError(t, c.Finish())
@@ -116,9 +113,7 @@ func TestStartedPropertyThatIsNotThereAtTheCommit(t *testing.T) {
 		h := http.Header{}
 		require.NoError(t, c.Commit(http.StatusOK, h))
 		require.Equal(t, []string{"X-session"}, h["Vary"])
-		v, err := user.Get(c)
-		require.NoError(t, err, "it can be read after that")
-		require.Equal(t, "user", v)
+		requireGet(t, c, user, "user")
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"resolve session", "resolve user", "commit session", "close user", "close session"}, j.all())
 	})
@@ -133,7 +128,7 @@ func TestStartKeepsExistingValues(t *testing.T) {
 			return takes(time.Second, 1)(ctx)
 		}}
 		set, preset, running := provide(reg, "set", p), provide(reg, "preset", p), provide(reg, "running", p)
-		c := reqctx.New(reqctx.Preset(t.Context(), preset, 7), reg)
+		c := requestOf(t, reqctx.Preset(t.Context(), preset, 7), reg)
 		require.NoError(t, set.Set(c, 5))
 		begin(t, c, running)
 		synctest.Wait()
@@ -141,138 +136,7 @@ func TestStartKeepsExistingValues(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, int32(1), calls.Load())
 		for k, want := range map[reqctx.Key[int]]int{set: 5, preset: 7, running: 1} {
-			v, err := k.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, want, v)
+			requireGet(t, c, k, want)
 		}
-		require.NoError(t, c.Finish())
 	})
-}
-
-func TestSetAndInvalidateAfterStart(t *testing.T) {
-	for _, complete := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			reg := quiet()
-			var j journal
-			set, again := provide(reg, "set", recorded(&j, "set")), provide(reg, "again", recorded(&j, "again"))
-			c := reqctx.New(t.Context(), reg)
-			begin(t, c, set, again)
-			if complete {
-				<-time.After(20 * time.Millisecond)
-			}
-			synctest.Wait()
-			require.NoError(t, set.Set(c, "mine"))
-			require.NoError(t, again.Invalidate(c))
-			v, err := set.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, "mine", v)
-			v, err = again.Get(c)
-			require.NoError(t, err)
-			require.Equal(t, "again", v)
-			synctest.Wait()
-			h := http.Header{}
-			require.NoError(t, c.Commit(http.StatusOK, h))
-			require.ElementsMatch(t, []string{"X-set", "X-again"}, h["Vary"])
-			require.NoError(t, c.Finish())
-			calls := map[string]int{}
-			for _, line := range j.all() {
-				calls[line]++
-			}
-			require.Equal(t, map[string]int{"resolve set": 1, "commit set": 1, "close set": 1,
-				"resolve again": 2, "commit again": 1, "close again": 2}, calls)
-		})
-	}
-}
-
-// readers keeps a value of the context of each resolution's first reader.
-type readers struct {
-	journal
-	key any
-}
-
-func (o *readers) ResolveStart(ctx context.Context, name string) context.Context {
-	span, _ := reqctx.Reader(ctx).Value(o.key).(string)
-	o.add(name + " in " + span)
-	return ctx
-}
-
-func (*readers) ResolveEnd(context.Context, string, time.Duration, error) {}
-
-// The reader of a started property is the context that Start was given.
-func TestReaderOfAStartedProperty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type spanKey struct{}
-		o := &readers{key: spanKey{}}
-		reg := reqctx.NewRegistry(reqctx.Options{Observer: o})
-		a := provide(reg, "a", reqctx.Prop[int]{Resolve: gives(1, nil)})
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, a.Start(context.WithValue(c, spanKey{}, "middleware")))
-		synctest.Wait()
-		require.Equal(t, []string{"a in middleware"}, o.all())
-		require.NoError(t, c.Finish())
-	})
-}
-
-func TestStartInNestedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		outerReg, innerReg := quiet(), quiet()
-		var j journal
-		session := provide(outerReg, "session", recorded(&j, "session"))
-		user := provide(innerReg, "user", reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) { return session.Get(ctx) }})
-		outer := reqctx.New(t.Context(), outerReg)
-		inner := reqctx.New(outer, innerReg)
-		begin(t, inner, user, session)
-		<-time.After(time.Second)
-		synctest.Wait()
-		require.NoError(t, inner.Finish())
-		h := http.Header{}
-		require.NoError(t, outer.Commit(http.StatusOK, h))
-		require.Equal(t, []string{"X-session"}, h["Vary"])
-		require.NoError(t, outer.Finish())
-		require.Equal(t, []string{"resolve session", "commit session", "close session"}, j.all())
-	})
-}
-
-func TestStartedPropertiesUnderLoad(t *testing.T) {
-	reg := quiet()
-	keys := map[string]reqctx.Key[int]{}
-	var resolved, closed atomic.Int32
-	for _, name := range []string{"a", "b", "c", "d"} {
-		var on []reqctx.Key[int]
-		for _, k := range keys {
-			on = append(on, k)
-		}
-		keys[name] = provide(reg, name, reqctx.Prop[int]{Vary: []string{name}, Resolve: func(ctx context.Context) (int, error) {
-			resolved.Add(1)
-			sum := 1
-			for _, k := range on {
-				n, err := k.Get(ctx)
-				if err != nil {
-					return 0, err
-				}
-				sum += n
-			}
-			return sum, nil
-		}, Close: func(context.Context, int, error) error { closed.Add(1); return nil }})
-	}
-	for i := range 2000 {
-		c := reqctx.New(t.Context(), reg)
-		begin(t, c, keys["a"], keys["b"], keys["c"], keys["d"])
-		if i%3 > 0 {
-			require.NoError(t, c.Go("reader", func(ctx context.Context) error { _, err := keys["d"].Get(ctx); return err }))
-		}
-		if i%2 > 0 {
-			v, err := keys["d"].Get(c)
-			require.NoError(t, err)
-			require.Equal(t, 8, v)
-			h := http.Header{}
-			require.NoError(t, c.Commit(http.StatusOK, h))
-			require.Len(t, h["Vary"], 4, "d has read the others")
-		}
-		for range c.Props() {
-			runtime.Gosched()
-		}
-		require.NoError(t, c.Finish())
-	}
-	require.Equal(t, resolved.Load(), closed.Load())
 }

@@ -47,14 +47,13 @@ func TestFailingState(t *testing.T) {
 	state := reqctx.NewKey[int]("state")
 	calls := 0
 	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { calls++; return 0, errBoom })
-	c := reqctx.New(t.Context(), reg)
+	c := request(t, reg)
 	for range 2 {
 		_, err := state.Get(c)
 		require.ErrorIs(t, err, errBoom)
 	}
 	require.Equal(t, 1, calls)
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
-	require.NoError(t, c.Finish())
 }
 
 func TestStatesMadeAtOnce(t *testing.T) {
@@ -65,7 +64,7 @@ func TestStatesMadeAtOnce(t *testing.T) {
 			<-time.After(time.Millisecond) // so that all are here
 			return &user{}, nil
 		})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		var got [5]*user
 		var wg sync.WaitGroup
 		for i := range got {
@@ -75,7 +74,6 @@ func TestStatesMadeAtOnce(t *testing.T) {
 		for _, u := range got {
 			require.Same(t, got[0], u, "one for all")
 		}
-		require.NoError(t, c.Finish())
 	})
 }
 

@@ -79,14 +79,13 @@ func TestTaskThatTheEndInterrupts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := reqctx.New(t.Context(), reg)
+			c := request(t, reg)
 			require.NoError(t, c.Go("task", func(ctx context.Context) error {
 				<-ctx.Done()
 				err := task(ctx)
 				assert.Error(t, err)
 				return err
 			}))
-			require.NoError(t, c.Finish())
 		})
 	}
 }

@@ -55,13 +55,9 @@ func TestTimeout(t *testing.T) {
 		_, _, ok := k.Peek(c)
 		require.False(t, ok, "a timeout is not kept")
 
-		v, err := k.Get(c)
-		require.NoError(t, err, "the old one still runs")
-		require.Equal(t, "second", v)
+		requireGet(t, c, k, "second")
 		<-time.After(2 * time.Second)
-		v, err = k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, "second", v, "a late result changes nothing")
+		requireGet(t, c, k, "second")
 		require.EqualValues(t, 2, calls.Load())
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{"late", "second"}, j.all(), "but it is closed")
@@ -80,11 +76,10 @@ func TestTimeoutThatResolveNotices(t *testing.T) {
 	}})
 	synctest.Test(t, func(t *testing.T) {
 		for range 300 {
-			c := reqctx.New(t.Context(), reg)
+			c := request(t, reg)
 			_, err := k.Get(c)
 			var timeout *reqctx.TimeoutError
 			require.ErrorAs(t, err, &timeout)
-			require.NoError(t, c.Finish())
 		}
 	})
 }
@@ -100,11 +95,10 @@ func TestTimeoutAndAValueAtTheSameMoment(t *testing.T) {
 	}})
 	synctest.Test(t, func(t *testing.T) {
 		for range 300 {
-			c := reqctx.New(t.Context(), reg)
+			c := request(t, reg)
 			_, err := k.Get(c)
 			_, _, kept := k.Peek(c)
 			require.Equal(t, err == nil, kept, err)
-			require.NoError(t, c.Finish())
 		}
 	})
 }
@@ -118,17 +112,13 @@ func TestTimeoutNotReached(t *testing.T) {
 			return takes(999*time.Millisecond, 1)(ctx)
 		}})
 		own := provide(reg, "own", reqctx.Prop[int]{Timeout: time.Second, Resolve: gives(0, errBoom)})
-		c := reqctx.New(t.Context(), reg)
-		v, err := k.Get(c)
-		require.NoError(t, err)
-		require.Equal(t, 1, v)
+		c := request(t, reg)
+		requireGet(t, c, k, 1)
 		require.ErrorIs(t, given.Err(), context.Canceled, "the timer does not live on")
-		_, err = own.Get(c)
+		_, err := own.Get(c)
 		require.Equal(t, errBoom, err)
 		<-time.After(time.Minute)
-		_, err = k.Get(c)
-		require.NoError(t, err)
-		require.NoError(t, c.Finish())
+		requireGet(t, c, k, 1)
 	})
 }
 
@@ -137,14 +127,13 @@ func TestInnerTimeoutIsTheErrorOfTheOuterProperty(t *testing.T) {
 		reg := quiet()
 		inner := provide(reg, "inner", reqctx.Prop[int]{Timeout: time.Second, Resolve: takes(time.Minute, 1)})
 		outer := provide(reg, "outer", reqctx.Prop[int]{Timeout: time.Hour, Resolve: inner.Get})
-		c := reqctx.New(t.Context(), reg)
+		c := request(t, reg)
 		_, err := outer.Get(c)
 		var timeout *reqctx.TimeoutError
 		require.ErrorAs(t, err, &timeout)
 		require.Equal(t, "inner", timeout.Name)
 		_, _, ok := outer.Peek(c)
 		require.False(t, ok, "not kept by the outer one either")
-		require.NoError(t, c.Finish())
 	})
 }
 
@@ -160,20 +149,5 @@ func TestLatePanicIsReported(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, c.Finish(), errBoom)
 		require.Contains(t, log.String(), "late panicked: boom")
-	})
-}
-
-func TestTimeoutOfAStartedProperty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Second, Resolve: takes(time.Minute, 1)})
-		c := reqctx.New(t.Context(), reg)
-		began := time.Now()
-		require.NoError(t, k.Start(c))
-		_, err := k.Get(c)
-		var timeout *reqctx.TimeoutError
-		require.ErrorAs(t, err, &timeout)
-		require.Equal(t, time.Second, time.Since(began))
-		require.NoError(t, c.Finish())
 	})
 }
