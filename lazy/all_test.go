@@ -100,15 +100,6 @@ func TestAllEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAllOfWhatIsThere(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	v := lazy.New(slow(0, 1))
-	require.NoError(t, lazy.All(ctx, v))
-	cancel()
-	require.NoError(t, lazy.All(ctx, v), "as Get returns it")
-	require.ErrorIs(t, lazy.All(ctx, lazy.New(slow(0, 1))), context.Canceled)
-}
-
 func TestAllPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		later := lazy.New(func(ctx context.Context) (int, error) {
@@ -123,40 +114,26 @@ func TestAllPanics(t *testing.T) {
 	})
 }
 
-// When All returns, its waits are over: the other values may then need the caller without closing a
-// cycle.
+// When All returns, its waits are over: the other values may then need the caller without closing a cycle.
 func TestAllTakesItsWaitsBack(t *testing.T) {
-	many := func(w lazy.Waiter) []lazy.Waiter { return slices.Repeat([]lazy.Waiter{w}, 30) }
-	for name, ask := range map[string]func(ctx context.Context, other *lazy.Value[int]){
-		"All, error": func(ctx context.Context, other *lazy.Value[int]) {
-			_ = lazy.All(ctx, append(many(other), lazy.New(func(context.Context) (int, error) { return 0, errBoom }))...)
-		},
-		"All, panic": func(ctx context.Context, other *lazy.Value[int]) {
-			_ = catch(func() {
-				_ = lazy.All(ctx, append(many(other), lazy.New(func(context.Context) (int, error) { panic(errBoom) }))...)
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScope(t)
+			var user *lazy.Value[int]
+			asked := make(chan bool)
+			org := lazy.In(s, func(ctx context.Context) (int, error) {
+				<-asked
+				return user.Get(ctx)
 			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 300 {
-				synctest.Test(t, func(t *testing.T) {
-					s := newScope(t)
-					var user *lazy.Value[int]
-					asked := make(chan bool)
-					org := lazy.In(s, func(ctx context.Context) (int, error) {
-						<-asked
-						return user.Get(ctx)
-					})
-					user = lazy.In(s, func(ctx context.Context) (int, error) {
-						ask(ctx, org)
-						close(asked)
-						return 1, pause(ctx, time.Second)
-					})
-					go func() { _ = org.Wait(t.Context()) }()
-					require.NoError(t, user.Wait(t.Context()))
-					require.NoError(t, org.Wait(t.Context()))
-				})
-			}
+			user = lazy.In(s, func(ctx context.Context) (int, error) {
+				fails := lazy.New(func(context.Context) (int, error) { return 0, errBoom })
+				_ = lazy.All(ctx, append(slices.Repeat([]lazy.Waiter{org}, 30), fails)...)
+				close(asked)
+				return 1, pause(ctx, time.Second)
+			})
+			go func() { _ = org.Wait(t.Context()) }()
+			require.NoError(t, user.Wait(t.Context()))
+			require.NoError(t, org.Wait(t.Context()))
 		})
 	}
 }

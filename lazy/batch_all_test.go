@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,51 +100,4 @@ func TestBatchHitDoesNotAllocate(t *testing.T) {
 	_, err := b.Get(ctx, 1)
 	require.NoError(t, err)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = b.Get(ctx, 1) }))
-}
-
-// Overlapping lists and single keys, with callers that leave: each key is loaded once.
-func TestGetAllStress(t *testing.T) {
-	const keys = 200
-	for range 50 {
-		s := lazy.NewScope(t.Context())
-		var loads [keys]atomic.Int32
-		b := lazy.BatchIn(s, "", func(_ context.Context, ks []int) (map[int]int, error) {
-			found := map[int]int{}
-			for _, k := range ks {
-				loads[k].Add(1)
-				found[k] = -k
-			}
-			return found, nil
-		})
-		var wg sync.WaitGroup
-		for g := range 16 {
-			wg.Go(func() {
-				ctx, cancel := context.WithCancel(s.Context())
-				defer cancel()
-				for from := g; from < keys-20; from += 7 {
-					list := make([]int, 20)
-					for i := range list {
-						list[i] = from + i
-					}
-					if g%4 == 0 {
-						gone, leave := context.WithCancel(ctx)
-						go leave()
-						_, _ = b.GetAll(gone, list)
-						continue
-					}
-					if got, err := b.GetAll(ctx, list); err != nil || got[19] != -list[19] {
-						t.Error(got, err)
-					}
-					if got, err := b.Get(ctx, from+20); err != nil || got != -from-20 {
-						t.Error(got, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		require.NoError(t, s.Close())
-		for k := range loads {
-			require.LessOrEqual(t, loads[k].Load(), int32(1), k)
-		}
-	}
 }

@@ -33,39 +33,13 @@ func TestBatchMissingKey(t *testing.T) {
 		got, err = b.GetAll(ctx, []int{-1, 3, -2})
 		require.NoError(t, err)
 		require.Equal(t, []int{7, 9, 7}, got)
-	})
-}
 
-// The map of a function may have any size.
-func TestBatchOfAnyMap(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		for name, found := range map[string]map[int]int{"nil": nil, "empty": {}, "too little": {1: 10}, "too much": {1: 10, 2: 20, 3: 30}} {
-			calls := 0
-			fn := func(context.Context, []int) (map[int]int, error) { calls++; return found, nil }
-			got, err := lazy.BatchIn(s, "", lazy.OrElse(fn, -1)).GetAll(ctx, []int{2, 1})
-			require.NoError(t, err, name)
-			want := []int{-1, -1}
-			for i, key := range []int{2, 1} {
-				if v, ok := found[key]; ok {
-					want[i] = v
-				}
-			}
-			require.Equal(t, want, got, name)
-
-			b := lazy.BatchIn(s, "", fn)
-			got, err = b.GetAll(ctx, []int{2, 1})
-			if name == "too much" {
-				require.NoError(t, err)
-				require.Equal(t, []int{20, 10}, got)
-				calls = 0
-				_, err = b.Get(ctx, 3)
-				require.NoError(t, err)
-				require.Equal(t, 1, calls, "what was not asked for is not kept")
-				continue
-			}
-			require.ErrorIs(t, err, lazy.ErrMissing, name)
-			require.Nil(t, got)
+		calls := 0
+		b = lazy.BatchIn(s, "", func(context.Context, []int) (map[int]int, error) { calls++; return map[int]int{1: 10, 2: 20}, nil })
+		for i := range 2 {
+			requireLoad(t, ctx, b, i+1, 10*(i+1))
 		}
+		require.Equal(t, 2, calls, "a value that no caller has asked for is not kept")
 	})
 }
 
@@ -143,25 +117,6 @@ func TestGetAllLeavesAllItsCalls(t *testing.T) {
 	})
 }
 
-// GetAll raises a panic rather than returning the error of an earlier key.
-func TestGetAllWithAnErrorAndAPanic(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		b := lazy.BatchIn(s, "", func(_ context.Context, keys []int) (map[int]int, error) {
-			<-time.After(time.Duration(keys[0]) * time.Second)
-			if keys[0] == 1 {
-				return nil, errBoom
-			}
-			panic(keys[0])
-		})
-		for key := range 3 {
-			go catch(func() { _, _ = b.Get(ctx, key+1) })
-			synctest.Wait()
-		}
-		p, _ := catch(func() { _, _ = b.GetAll(ctx, []int{1, 2, 3}) }).(*lazy.PanicError)
-		require.Equal(t, 2, p.Value)
-	})
-}
-
 // The call is made, with all its keys, also if the caller that began it leaves before.
 func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
@@ -187,31 +142,6 @@ func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 		close(hold)
 		wg.Wait()
 		require.Equal(t, [][]int{{1, 3, 2}}, c.seen())
-	})
-}
-
-func TestBatchOfAClosedScope(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := lazy.NewScope(t.Context())
-		b := lazy.BatchIn(s, "", new(tally).squares)
-		hold := make(chan struct{})
-		b.SetYield(func() { <-hold })
-		var wg sync.WaitGroup
-		for i := range 3 {
-			wg.Go(func() {
-				if _, err := b.GetAll(t.Context(), []int{i}); !errors.Is(err, lazy.ErrClosed) {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		require.NoError(t, s.Close())
-		close(hold)
-		wg.Wait()
-		for _, ctx := range []context.Context{s.Context(), t.Context()} {
-			_, err := b.Get(ctx, 4)
-			require.ErrorIs(t, err, lazy.ErrClosed)
-		}
 	})
 }
 
@@ -261,45 +191,28 @@ func TestBatchAfterAnAbandonedCall(t *testing.T) {
 	})
 }
 
-// A key that cannot be a map's panics for its own caller, and the others have their
-// values.
+// A key that cannot be hashed panics for its own caller, and the others get their values.
 func TestBatchKeyWithoutHash(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		b := lazy.BatchIn(s, "", func(_ context.Context, keys []any) (map[any]any, error) {
-			found := map[any]any{}
-			for _, k := range keys {
-				found[k] = k
-			}
-			return found, nil
+			return map[any]any{"first": 1}, nil
 		})
 		b.SetYield(synctest.Wait)
 		var wg sync.WaitGroup
-		for _, key := range []any{1, []int{1}, struct{ x any }{[]int{1}}, "k"} {
-			for name, get := range map[string]func() (any, error){
-				"Get": func() (any, error) { return b.Get(ctx, key) },
-				"GetAll": func() (any, error) {
-					got, err := b.GetAll(ctx, []any{"first", key})
-					if err != nil {
-						return nil, err
-					}
-					return got[1], nil
-				},
-			} {
-				wg.Go(func() {
-					var got any
-					var err error
-					panicked := catch(func() { got, err = get() })
-					if key == 1 || key == "k" {
-						assert.Nil(t, panicked, name)
-						assert.NoError(t, err, name)
-						assert.Equal(t, key, got, name)
-						return
-					}
-					err, _ = panicked.(error)
-					assert.ErrorContains(t, err, "unhashable type", name)
-					assert.NotErrorAs(t, err, new(*lazy.PanicError), name)
-				})
-			}
+		wg.Go(func() {
+			got, err := b.Get(ctx, "first")
+			assert.NoError(t, err)
+			assert.Equal(t, 1, got)
+		})
+		for _, get := range []func() (any, error){
+			func() (any, error) { return b.Get(ctx, []int{1}) },
+			func() (any, error) { return b.GetAll(ctx, []any{"first", struct{ x any }{[]int{1}}}) },
+		} {
+			wg.Go(func() {
+				err, _ := catch(func() { _, _ = get() }).(error)
+				assert.ErrorContains(t, err, "unhashable type")
+				assert.NotErrorAs(t, err, new(*lazy.PanicError))
+			})
 		}
 		wg.Wait()
 	})

@@ -68,29 +68,6 @@ func ExampleNew() {
 	// the reader gets: no time
 }
 
-// A stand-alone value forgets an error, and a value of a scope keeps it.
-func ExampleNew_errors() {
-	down := func(context.Context) (string, error) {
-		fmt.Println("asking")
-		return "", errors.New("down")
-	}
-	s := lazy.NewScope(context.Background())
-	defer s.Close()
-	alone, owned := lazy.New(down), lazy.In(s, down)
-	for _, v := range []*lazy.Value[string]{alone, alone, owned, owned} {
-		_, err := v.Get(s.Context())
-		fmt.Println(err)
-	}
-	// Output:
-	// asking
-	// down
-	// asking
-	// down
-	// asking
-	// down
-	// down
-}
-
 // A panic of the function is a panic of each reader.
 func ExamplePanicError() {
 	broken := lazy.New(func(context.Context) (int, error) { panic(errors.New("no such table")) })
@@ -117,22 +94,6 @@ func ExampleAll() {
 	// Output:
 	// no flags
 	// ada <nil>
-}
-
-// Set gives a value to those who wait for a computation, and to all later readers.
-func ExampleValue_Set() {
-	price := lazy.New(func(context.Context) (int, error) { return 42, nil })
-	fmt.Println(price.Peek())
-	fmt.Println(price.Get(context.Background()))
-	price.Set(43)
-	fmt.Println(price.Get(context.Background()))
-	price.Reset()
-	fmt.Println(price.Get(context.Background()))
-	// Output:
-	// 0 <nil> false
-	// 42 <nil>
-	// 43 <nil>
-	// 42 <nil>
 }
 
 // Close cancels what runs, and waits for it.

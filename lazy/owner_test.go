@@ -176,25 +176,3 @@ func TestRule4RunsInlineUnlessTheCallerCouldLeaveEarlier(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, inline, "a function passes on a context that ends with the scope")
 }
-
-func TestRule4ScopeTracksWhatRuns(t *testing.T) {
-	for name, ctx := range map[string]func(s *lazy.Scope) context.Context{
-		"inline":         (*lazy.Scope).Context,
-		"on a goroutine": func(*lazy.Scope) context.Context { return context.Background() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := lazy.NewScope(apart(t))
-				v := lazy.In(s, func(context.Context) (int, error) {
-					<-time.After(time.Minute) // does not listen
-					return 1, nil
-				})
-				go func() { _ = v.Wait(ctx(s)) }()
-				synctest.Wait()
-				began := time.Now()
-				require.NoError(t, s.Close())
-				require.Equal(t, time.Minute, time.Since(began))
-			})
-		})
-	}
-}

@@ -52,45 +52,6 @@ func briefly(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 
 var errGone = errors.New("gone")
 
-// As long as no waiter leaves and nothing is reset, there is one computation at a
-// time, also where each one fails and the next begins.
-func TestStressOneAtATime(t *testing.T) {
-	bubbles(t, 10, func(t *testing.T) {
-		var running, most, runs atomic.Int32
-		v := lazy.New(func(ctx context.Context) (int, error) {
-			if n := running.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			runs.Add(1)
-			err := pause(ctx, time.Duration(rand.IntN(3))*time.Microsecond)
-			running.Add(-1)
-			return 0, errors.Join(errBoom, err)
-		})
-		live, cancel := context.WithCancel(context.Background())
-		stress(30, 10, func(rnd *rand.Rand) {
-			switch rnd.IntN(4) {
-			case 0:
-				go func() { _ = v.Wait(live) }()
-			case 1:
-				_, _, _ = v.Peek()
-			case 2:
-				if err := v.Wait(context.Background()); err.Error() != "boom" {
-					t.Error(err)
-				}
-			default:
-				if err := v.Wait(live); err.Error() != "boom" {
-					t.Error(err)
-				}
-			}
-		})
-		<-time.After(time.Second)
-		require.EqualValues(t, 1, most.Load())
-		require.Zero(t, running.Load())
-		require.Greater(t, runs.Load(), int32(1))
-		cancel()
-	})
-}
-
 // Everything at once on a stand-alone value. A waiter that stays gets a value, and
 // never the cancellation of a computation that others have abandoned.
 func TestStressStandAlone(t *testing.T) {

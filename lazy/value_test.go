@@ -152,8 +152,7 @@ func TestZeroValue(t *testing.T) {
 	var v lazy.Value[int]
 	_, _, ok := v.Peek()
 	require.False(t, ok)
-	_, err := v.Get(t.Context())
-	require.EqualError(t, err, "lazy: the value has no function and was not set")
+	require.EqualError(t, v.Wait(t.Context()), "lazy: the value has no function and was not set")
 	require.Equal(t, "value", v.Name())
 	v.Reset()
 	v.Set(3)

@@ -14,8 +14,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 	h := reqctx.New(t.Context(), benchRegistry(4))
 	c := &h.Context
 	derived := context.WithValue(context.Context(c), depthKey(0), 1)
-	_, err := benchUser.Get(c)
-	require.NoError(t, err)
+	require.NoError(t, benchUser.Require(c))
 	var u *user
 	for name, hit := range map[string]func(){
 		"key":     func() { u, _ = benchUser.Get(c) },

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -22,10 +21,8 @@ var (
 )
 
 // benchRegistry has n properties, one of which is benchUser.
-func benchRegistry(n int) *reqctx.Registry { return benchRegistryOf(n, reqctx.Options{}) }
-
-func benchRegistryOf(n int, o reqctx.Options) *reqctx.Registry {
-	reg := reqctx.NewRegistry(o)
+func benchRegistry(n int) *reqctx.Registry {
+	reg := reqctx.NewRegistry(reqctx.Options{})
 	ada := &user{"ada"}
 	p := reqctx.Prop[*user]{Resolve: func(context.Context) (*user, error) { return ada, nil }}
 	reqctx.Provide(reg, benchUser, p)
@@ -36,11 +33,6 @@ func benchRegistryOf(n int, o reqctx.Options) *reqctx.Registry {
 }
 
 type depthKey int
-
-type noObserver struct{}
-
-func (noObserver) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }
-func (noObserver) ResolveEnd(context.Context, string, time.Duration, error)   {}
 
 // BenchmarkHit compares reading a resolved property, without and with an observer, with
 // ctx.Value, five values deep.
@@ -58,29 +50,11 @@ func BenchmarkHit(b *testing.B) {
 			}
 		}
 	})
-	b.Run("observed", func(b *testing.B) {
-		h := reqctx.New(context.Background(), benchRegistryOf(4, reqctx.Options{Observer: noObserver{}}))
-		c := &h.Context
-		b.ReportAllocs()
-		for b.Loop() {
-			if u, err := benchUser.Get(c); err != nil || u.name != "ada" {
-				b.Fatal(u, err)
-			}
-		}
-	})
 	b.Run("derived", func(b *testing.B) {
 		ctx := context.WithValue(context.Context(c), depthKey(0), 1)
 		b.ReportAllocs()
 		for b.Loop() {
 			if u, err := benchUser.Get(ctx); err != nil || u.name != "ada" {
-				b.Fatal(u, err)
-			}
-		}
-	})
-	b.Run("name", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if u, err := reqctx.Get(c, "user"); err != nil || u == nil {
 				b.Fatal(u, err)
 			}
 		}
@@ -97,22 +71,6 @@ func BenchmarkHit(b *testing.B) {
 			}
 		}
 	})
-}
-
-// BenchmarkNew makes the context of a request with n properties, none of them
-// used.
-func BenchmarkNew(b *testing.B) {
-	for _, n := range []int{1, 16, 20, 21} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			reg := benchRegistry(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				if reqctx.New(context.Background(), reg) == nil {
-					b.Fatal("no context")
-				}
-			}
-		})
-	}
 }
 
 // BenchmarkFirst makes a context and resolves one property of it.
@@ -136,20 +94,6 @@ func BenchmarkUntouched(b *testing.B) {
 		h := reqctx.New(context.Background(), reg)
 		if h.Commit(200, nil) != nil || !h.Idle() || h.Finish() != nil {
 			b.Fatal("not untouched")
-		}
-	}
-}
-
-// BenchmarkState makes a context and one state of it.
-func BenchmarkState(b *testing.B) {
-	reg := benchRegistry(15)
-	state := provideState(reg, "state", &user{"ada"})
-	b.ReportAllocs()
-	for b.Loop() {
-		h := reqctx.New(context.Background(), reg)
-		c := &h.Context
-		if u, err := state.Get(c); err != nil || u == nil {
-			b.Fatal(u, err)
 		}
 	}
 }

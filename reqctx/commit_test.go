@@ -169,18 +169,6 @@ func TestCommitThatPanics(t *testing.T) {
 	})
 }
 
-func TestCommitAfterFinish(t *testing.T) {
-	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[int]{Resolve: gives(1, nil), Commit: func(context.Context, int, int, http.Header) error {
-		panic("committed")
-	}})
-	c := reqctx.New(t.Context(), reg)
-	_, _ = k.Get(c)
-	require.NoError(t, c.Finish())
-	require.True(t, c.Committed(), "nothing can be set")
-	require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished, "nothing is lost silently")
-}
-
 func TestFinishWaitsForCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
@@ -262,11 +250,7 @@ func TestVaryOfAResolutionThatWasOvertaken(t *testing.T) {
 		k := provide(reg, "k", reqctx.Prop[int]{Resolve: takes(time.Second, 1), Vary: []string{"Cookie"}})
 		c := request(t, reg)
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			v, err := k.Get(c)
-			assert.NoError(t, err)
-			assert.Equal(t, 1, v)
-		})
+		wg.Go(func() { assertGet(t, c, k, 1) })
 		synctest.Wait()
 		require.NoError(t, k.Invalidate(c))
 		wg.Wait()
@@ -292,8 +276,7 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	c := request(t, reg)
 	h := http.Header{"Set-Cookie": {"mine=1"}}
 	for _, k := range []reqctx.Key[int]{bad, good} {
-		_, err := k.Get(c)
-		require.NoError(t, err)
+		require.NoError(t, k.Require(c))
 	}
 	require.ErrorContains(t, c.Commit(http.StatusOK, h), `"bad": down`)
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
@@ -308,17 +291,14 @@ func TestOutcomeThatIsNotKept(t *testing.T) {
 		late := provide(reg, "late", reqctx.Prop[int]{Timeout: time.Second, Resolve: stubborn(time.Minute, 1)})
 		varied := provide(reg, "varied", reqctx.Prop[int]{Vary: []string{"Cookie"}, Resolve: gives(0, context.Canceled)})
 		c := reqctx.New(t.Context(), reg)
-		_, err := own.Get(c)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = late.Get(c)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, own.Require(c), context.Canceled)
+		require.ErrorIs(t, late.Require(c), context.DeadlineExceeded)
 		<-time.After(time.Hour)
 		require.True(t, c.CommitUnused())
 		require.NoError(t, c.Finish())
 
 		c = reqctx.New(t.Context(), reg)
-		_, err = varied.Get(c)
-		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, varied.Require(c), context.Canceled)
 		header := http.Header{}
 		require.NoError(t, c.Commit(http.StatusOK, header))
 		require.Equal(t, http.Header{"Vary": {"Cookie"}}, header, "the error depends on it too")
@@ -339,8 +319,7 @@ func TestCommitUnused(t *testing.T) {
 	require.False(t, c.CommitUnused())
 
 	c = reqctx.New(t.Context(), reg)
-	_, err := k.Get(c)
-	require.NoError(t, err)
+	require.NoError(t, k.Require(c))
 	require.False(t, c.CommitUnused(), "there is something to commit")
 	require.False(t, c.Committed())
 	require.NoError(t, c.Finish())
@@ -348,6 +327,7 @@ func TestCommitUnused(t *testing.T) {
 	c = reqctx.New(t.Context(), reg)
 	require.NoError(t, c.Finish())
 	require.False(t, c.CommitUnused(), "the request is over")
+	require.True(t, c.Committed(), "nothing can be set")
 	require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished)
 }
 
@@ -356,7 +336,8 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 	type key struct{}
 	reg := quiet()
 	var saved context.Context
-	k := provide(reg, "k", reqctx.Prop[int]{Commit: func(ctx context.Context, _, _ int, _ http.Header) error {
+	k := provide(reg, "k", reqctx.Prop[int]{Commit: func(ctx context.Context, _, status int, _ http.Header) error {
+		require.Equal(t, http.StatusNotFound, status)
 		saved = ctx
 		return nil
 	}})
@@ -364,7 +345,7 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 		c := reqctx.New(t.Context(), reg)
 		c.SetRequest(new(http.Request).WithContext(handler(c)))
 		require.NoError(t, k.Set(c, 1))
-		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
+		require.NoError(t, c.Commit(http.StatusNotFound, http.Header{}))
 		return c
 	}
 	c := commit(func(c *reqctx.Host) context.Context {

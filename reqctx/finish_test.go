@@ -73,8 +73,7 @@ func TestCloseAfterAPanicAndAGoexit(t *testing.T) {
 	c := reqctx.New(t.Context(), reg)
 	require.NotNil(t, panicOf(func() { _, _ = bad.Get(c) }))
 	require.NoError(t, exits.Start(c))
-	_, err := exits.Get(c)
-	require.ErrorIs(t, err, lazy.ErrGoexit)
+	require.ErrorIs(t, exits.Require(c), lazy.ErrGoexit)
 	require.NoError(t, c.Finish())
 	require.Len(t, errs, 2)
 	require.ErrorIs(t, errs[0], lazy.ErrGoexit)
@@ -91,6 +90,7 @@ func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
 	onClose := errors.New("on close")
 	c.OnClose(func() error { return onClose })
 	c.OnClose(func() error { panic("pow") })
+	c.OnClose(nil)
 	for _, name := range []string{"a", "b"} {
 		_, err := reqctx.Get(c, name)
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
 	require.ErrorIs(t, err, onClose)
 	var p *lazy.PanicError
 	require.ErrorAs(t, err, &p)
-	for _, text := range []string{`closing "a": boom`, `closing "b": lazy: b panicked: bang`, `closing "OnClose": on close`, "panicked: pow"} {
+	for _, text := range []string{`closing "a": boom`, `closing "b": lazy: b panicked: bang`, `closing "OnClose": on close`, "panicked: pow", "nil pointer"} {
 		require.ErrorContains(t, err, text)
 	}
 	require.Contains(t, log.String(), "level=ERROR")
@@ -164,8 +164,7 @@ func TestWhatCloseMayDo(t *testing.T) {
 	other := provide(reg, "other", reqctx.Prop[string]{Resolve: gives("o", nil)})
 	k := provide(reg, "k", reqctx.Prop[string]{Resolve: dep.Get, Close: func(ctx context.Context, _ string, _ error) error {
 		requireGet(t, ctx, dep, "d")
-		_, err := other.Get(ctx)
-		require.ErrorIs(t, err, reqctx.ErrFinished, "nothing new begins")
+		require.ErrorIs(t, other.Require(ctx), reqctx.ErrFinished, "nothing new begins")
 		require.ErrorIs(t, dep.Set(ctx, "x"), reqctx.ErrFinished)
 		c := reqctx.From(ctx)
 		require.ErrorIs(t, c.Go("task", func(context.Context) error { panic("ran") }), reqctx.ErrFinished)
@@ -195,23 +194,18 @@ func TestEverythingAfterFinishIsErrFinished(t *testing.T) {
 			defer cancel()
 			use(c)
 			require.NoError(t, c.Finish())
+			require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished)
+			require.ErrorIs(t, c.Go("k", func(context.Context) error { panic("ran") }), reqctx.ErrFinished)
 			for _, ctx := range []context.Context{c, derived, context.WithoutCancel(c)} {
-				_, errGet := k.Get(ctx)
-				_, errSlow := slow.Get(ctx)
-				_, errPeek, _ := k.Peek(ctx)
-				_, errName := reqctx.Get(ctx, "k")
-				for i, err := range []error{
-					errGet, errSlow, errPeek, errName, k.Set(ctx, 1), reqctx.Set(ctx, "k", 1), k.Invalidate(ctx),
-					k.Start(ctx), reqctx.Resolve(ctx, "k"), reqctx.Resolve(ctx, "k", "slow"), c.Commit(http.StatusOK, http.Header{}),
-					c.Go("k", func(context.Context) error { panic("ran") }),
-				} {
-					require.ErrorIs(t, err, reqctx.ErrFinished, "%d", i)
+				for _, k := range []reqctx.Key[int]{k, slow} {
+					for use, err := range errorsOf(ctx, k) {
+						require.ErrorIs(t, err, reqctx.ErrFinished, use)
+						require.ErrorContains(t, err, k.Name(), use)
+					}
 				}
-				require.ErrorContains(t, errGet, `"k"`)
 			}
 			cancel()
-			_, err := k.Get(derived)
-			require.ErrorIs(t, err, reqctx.ErrFinished, "whatever else is over")
+			require.ErrorIs(t, k.Require(derived), reqctx.ErrFinished, "whatever else is over")
 		})
 	}
 }
@@ -226,21 +220,6 @@ func TestOnCloseAfterFinish(t *testing.T) {
 	require.Contains(t, log.String(), `closing \"OnClose\": boom`)
 	c.OnClose(func() error { panic("late bang") })
 	require.Contains(t, log.String(), "late bang")
-}
-
-// A nil function is an error like one that panics, and the others are called.
-func TestOnCloseNil(t *testing.T) {
-	reg, log := logged()
-	c := reqctx.New(t.Context(), reg)
-	closed := false
-	c.OnClose(func() error { closed = true; return nil })
-	c.OnClose(nil)
-	require.False(t, c.Idle())
-	require.ErrorContains(t, c.Finish(), `closing "OnClose"`)
-	require.True(t, closed)
-	before := log.Len()
-	c.OnClose(nil)
-	require.Contains(t, log.String()[before:], "nil pointer")
 }
 
 func TestFinishEndsResolutions(t *testing.T) {
@@ -279,11 +258,7 @@ func TestFinishWaitsForResolutionsOnGoroutinesOfOthers(t *testing.T) {
 		k := provide(reg, "k", reqctx.Prop[string]{Resolve: stubborn(time.Second, "v"), Close: closes(&j, "k")})
 		c := reqctx.New(t.Context(), reg)
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			v, err := k.Get(c)
-			assert.NoError(t, err)
-			assert.Equal(t, "v", v)
-		})
+		wg.Go(func() { assertGet(t, c, k, "v") })
 		synctest.Wait()
 		require.False(t, c.Idle())
 		start := time.Now()

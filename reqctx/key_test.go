@@ -35,11 +35,7 @@ func TestGetResolvesOnceForEachRequest(t *testing.T) {
 				if i%2 == 1 {
 					ctx = derived
 				}
-				wg.Go(func() {
-					v, err := k.Get(ctx)
-					assert.NoError(t, err)
-					assert.Equal(t, n, v)
-				})
+				wg.Go(func() { assertGet(t, ctx, k, n) })
 			}
 			wg.Wait()
 			require.Equal(t, 50*time.Millisecond, time.Since(start))
@@ -143,43 +139,23 @@ func TestPanicReachesEveryReader(t *testing.T) {
 	})
 }
 
-func TestContextWithoutRequest(t *testing.T) {
-	k := reqctx.NewKey[int]("lonely")
-	ctx := context.Background()
-	_, errGet := k.Get(ctx)
-	_, errPeek, ok := k.Peek(ctx)
-	_, errName := reqctx.Get(ctx, "lonely")
-	require.False(t, ok)
-	for _, err := range []error{
-		errGet, errPeek, errName, k.Set(ctx, 1), k.Invalidate(ctx), k.Start(ctx),
-		reqctx.Set(ctx, "lonely", 1), reqctx.Resolve(ctx, "lonely"),
-	} {
-		require.ErrorIs(t, err, reqctx.ErrNoRequest)
-		require.ErrorContains(t, err, `"lonely"`)
+func TestPropertyThatIsNotThere(t *testing.T) {
+	k := reqctx.NewKey[int]("missing")
+	require.Nil(t, reqctx.From(context.Background()))
+	for use, err := range errorsOf(context.Background(), k) {
+		require.ErrorIs(t, err, reqctx.ErrNoRequest, use)
+		require.ErrorContains(t, err, `"missing"`, use)
 	}
-	require.Nil(t, reqctx.From(ctx))
-}
-
-func TestKeyWithoutProvider(t *testing.T) {
 	reg := quiet()
 	provide(reg, "there", reqctx.Prop[int]{})
 	provide(reg, "also", reqctx.Prop[int]{})
-	k := reqctx.NewKey[int]("missing")
-	c := request(t, reg)
-	_, errGet := k.Get(c)
-	_, errPeek, ok := k.Peek(c)
-	_, errName := reqctx.Get(c, "missing")
-	require.False(t, ok)
-	for _, err := range []error{
-		errGet, errPeek, errName, k.Set(c, 1), k.Invalidate(c), k.Start(c),
-		reqctx.Set(c, "missing", 1), reqctx.Resolve(c, "there", "missing"),
-	} {
-		require.ErrorIs(t, err, reqctx.ErrNoProperty)
-		require.ErrorContains(t, err, `"missing" (provided: also, there)`)
+	for _, k := range []reqctx.Key[int]{k, {}} {
+		for use, err := range errorsOf(request(t, reg), k) {
+			require.ErrorIs(t, err, reqctx.ErrNoProperty, use)
+			require.ErrorContains(t, err, k.Name()+`" (provided: also, there)`, use)
+		}
 	}
-	var zero reqctx.Key[int]
-	_, err := zero.Get(c)
-	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+	require.ErrorIs(t, reqctx.Resolve(request(t, reg), "there", "missing"), reqctx.ErrNoProperty)
 }
 
 func TestPropertyWithoutResolve(t *testing.T) {
@@ -188,7 +164,7 @@ func TestPropertyWithoutResolve(t *testing.T) {
 		Close: func(context.Context, int, error) error { return errBoom },
 	})
 	c := reqctx.New(t.Context(), reg)
-	_, err := k.Get(c)
+	err := k.Require(c)
 	require.ErrorIs(t, err, reqctx.ErrNoValue)
 	require.ErrorContains(t, err, `"given"`)
 	require.NoError(t, k.Set(c, 4))

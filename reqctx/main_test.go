@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -107,7 +108,27 @@ func requestOf(t *testing.T, ctx context.Context, reg *reqctx.Registry) *reqctx.
 // requireGet checks that the property has the value want.
 func requireGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want T) {
 	t.Helper()
+	if !assertGet(t, ctx, k, want) {
+		t.FailNow()
+	}
+}
+
+// assertGet is requireGet for other goroutines.
+func assertGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want T) bool {
+	t.Helper()
 	got, err := k.Get(ctx)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	return assert.NoError(t, err) && assert.Equal(t, want, got)
+}
+
+// errorsOf returns the errors of all functions that use the property of k, and of one that needs a request.
+func errorsOf(ctx context.Context, k reqctx.Key[int]) map[string]error {
+	_, get := k.Get(ctx)
+	_, peek, _ := k.Peek(ctx)
+	_, byName := reqctx.Get(ctx, k.Name())
+	_, owner := k.Owner(ctx)
+	return map[string]error{
+		"Get": get, "Peek": peek, "Get by name": byName, "Owner": owner, "Require": k.Require(ctx), "Start": k.Start(ctx),
+		"Set": k.Set(ctx, 1), "Set by name": reqctx.Set(ctx, k.Name(), 1), "Invalidate": k.Invalidate(ctx),
+		"Resolve": reqctx.Resolve(ctx, k.Name()), "Resolve several": reqctx.Resolve(ctx, k.Name(), k.Name()),
+	}
 }

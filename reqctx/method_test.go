@@ -2,7 +2,6 @@ package reqctx_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
@@ -72,41 +70,6 @@ func (l *loader) seen() [][]string {
 	calls := l.calls
 	l.calls = nil
 	return calls
-}
-
-func TestBatchOfAResolveIsOneCall(t *testing.T) {
-	const rounds = 100
-	reg := quiet()
-	load := provideLoader(reg, 0, "user", "flags")
-	once := func() int {
-		c := reqctx.New(t.Context(), reg)
-		require.NoError(t, reqctx.Resolve(c, "user", "flags"))
-		seen := load.seen()
-		keys := slices.Concat(seen...)
-		slices.Sort(keys)
-		require.Equal(t, []string{"flags", "user"}, keys, "each once")
-		got, err := load.Get(c, "user")
-		require.NoError(t, err)
-		require.Equal(t, "user!", got)
-		require.Empty(t, load.seen(), "kept for the request")
-		require.NoError(t, c.Finish())
-		return len(seen)
-	}
-	best := 0
-	for began := time.Now(); best <= rounds/2 && time.Since(began) < 20*time.Second; {
-		one := 0
-		for range rounds {
-			if once() == 1 {
-				one++
-			}
-		}
-		best = max(best, one)
-	}
-	t.Logf("one call: %d of %d", best, rounds)
-	if !testenv.Racing { // which delays goroutines apart
-		require.Greater(t, best, rounds/2)
-	}
-	require.Greater(t, best, rounds/10)
 }
 
 func TestBatchOfASingleReader(t *testing.T) {

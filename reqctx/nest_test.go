@@ -39,7 +39,6 @@ func TestContextWithinAnother(t *testing.T) {
 	require.ErrorIs(t, err, reqctx.ErrNoProperty)
 
 	require.NoError(t, in.Finish())
-	_, err = both.Get(in)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.ErrorIs(t, both.Require(in), reqctx.ErrFinished)
 	require.NoError(t, user.Set(c, "eve"), "the outer request goes on")
 }

@@ -52,8 +52,7 @@ func TestPresetStandsForTheResultOfResolve(t *testing.T) {
 	require.Empty(t, h, "no Vary")
 	require.ErrorIs(t, user.Set(c, "late"), reqctx.ErrCommitted)
 	require.NoError(t, c.Finish())
-	_, err = user.Get(c)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.ErrorIs(t, user.Require(c), reqctx.ErrFinished)
 	require.Equal(t, []string{"store", "commit"}, j.all())
 }
 
@@ -130,8 +129,7 @@ func TestPropsOfAWholeRequest(t *testing.T) {
 	})
 	c.OnClose(func() error { return errors.Join(late.Start(c), read.Invalidate(c)) }) // the request is closing
 	for _, key := range []reqctx.Key[int]{fake, read} {
-		_, err := key.Get(c)
-		require.NoError(t, err)
+		require.NoError(t, key.Require(c))
 	}
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 	require.ErrorIs(t, c.Finish(), reqctx.ErrFinished)

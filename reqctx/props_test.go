@@ -122,8 +122,7 @@ func TestByNamesThePropertyThatAsked(t *testing.T) {
 		return 0, reqctx.Resolve(ctx, "a", "b", "c", "d")
 	}})
 	c := request(t, reg)
-	_, err := outer.Get(c)
-	require.NoError(t, err)
+	require.NoError(t, outer.Require(c))
 	props := maps.Collect(c.Props())
 	for _, name := range []string{"a", "b", "c", "d"} {
 		require.Equal(t, "outer", props[name].By, name)
@@ -132,17 +131,20 @@ func TestByNamesThePropertyThatAsked(t *testing.T) {
 
 	other := provide(reg, "other", reqctx.Prop[int]{Resolve: gives(1, nil)})
 	c2 := request(t, reg)
-	_, err = lazy.New(other.Get).Get(c2)
-	require.NoError(t, err)
+	require.NoError(t, lazy.New(other.Get).Wait(c2))
 	require.Empty(t, maps.Collect(c2.Props())["other"].By, "a lazy value is no property")
 }
 
 func TestCallerIsTheLineThatAsked(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		reg := reqctx.NewRegistry(reqctx.Options{Callers: on})
+		keys := map[string]reqctx.Key[int]{}
+		for _, name := range []string{"key", "name", "resolve"} {
+			keys[name] = provide(reg, name, reqctx.Prop[int]{Resolve: gives(1, nil)})
+		}
 		ask := map[string]func(c *reqctx.Host) (line int){
 			"key": func(c *reqctx.Host) int {
-				_, _ = reqctx.Get(c, "key")
+				_, _ = keys["key"].Get(context.WithoutCancel(c))
 				return lineBefore()
 			},
 			"name": func(c *reqctx.Host) int {
@@ -153,14 +155,6 @@ func TestCallerIsTheLineThatAsked(t *testing.T) {
 				_ = reqctx.Resolve(c, "resolve", "resolve")
 				return lineBefore()
 			},
-		}
-		for name := range ask {
-			provide(reg, name, reqctx.Prop[int]{Resolve: gives(1, nil)})
-		}
-		typed := provide(reg, "typed", reqctx.Prop[int]{Resolve: gives(1, nil)})
-		ask["typed"] = func(c *reqctx.Host) int {
-			_, _ = typed.Get(context.WithoutCancel(c))
-			return lineBefore()
 		}
 		c := request(t, reg)
 		for name, fn := range ask {
@@ -223,8 +217,7 @@ func TestObserver(t *testing.T) {
 			return 1, nil
 		}})
 		c := reqctx.New(t.Context(), reg)
-		_, err := outer.Get(c)
-		require.NoError(t, err)
+		require.NoError(t, outer.Require(c))
 		require.NoError(t, c.Finish())
 		require.Equal(t, []string{
 			"start outer",
@@ -266,8 +259,7 @@ func TestReader(t *testing.T) {
 	c := request(t, reg)
 	require.Equal(t, context.Context(c), reqctx.Reader(c))
 	ctx := context.WithValue(context.WithValue(c, observedKey{}, "handler"), readerKey{}, 1)
-	_, err := outer.Get(ctx)
-	require.NoError(t, err)
+	require.NoError(t, outer.Require(ctx))
 	require.Equal(t, []string{"handler/outer", "handler/outer/late", "handler/outer/late/inner"}, j.all())
 
 	c = reqctx.New(t.Context(), reg)
@@ -292,8 +284,7 @@ func TestObserverSeesTheEndOfWhatDoesNotReturn(t *testing.T) {
 	require.True(t, ok)
 	require.Contains(t, string(p.Stack), "TestObserverSeesTheEndOfWhatDoesNotReturn", "the stack is Resolve's")
 	require.NoError(t, exits.Start(c))
-	_, err := exits.Get(c)
-	require.ErrorIs(t, err, lazy.ErrGoexit)
+	require.ErrorIs(t, exits.Require(c), lazy.ErrGoexit)
 	require.NoError(t, c.Finish())
 	lines := j.all()
 	require.Len(t, lines, 4)

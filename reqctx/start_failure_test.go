@@ -4,47 +4,14 @@ import (
 	"context"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
-
-func TestFinishCancelsAndAwaitsStartedProperties(t *testing.T) {
-	for name, tt := range map[string]struct {
-		resolve func(context.Context) (int, error)
-		waits   time.Duration
-	}{
-		"heeds its context":   {takes(time.Minute, 1), 0},
-		"ignores its context": {stubborn(time.Minute, 1), time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reg, log := logged()
-				var cause error
-				slow := provide(reg, "slow", reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
-					defer func() { cause = context.Cause(ctx) }()
-					return tt.resolve(ctx)
-				}})
-				c := reqctx.New(t.Context(), reg)
-				require.NoError(t, slow.Start(c))
-				synctest.Wait()
-				require.False(t, c.Idle())
-				start := time.Now()
-				require.NoError(t, c.Finish())
-				require.Equal(t, tt.waits, time.Since(start))
-				require.ErrorIs(t, cause, lazy.ErrClosed)
-				require.Empty(t, log.String())
-				require.ErrorIs(t, slow.Start(c), reqctx.ErrFinished)
-			})
-		})
-	}
-}
 
 // failures are ways for a started property to fail, and what its reader gets.
 var failures = map[string]struct {
@@ -112,28 +79,4 @@ func TestStartOnAFinishedRequest(t *testing.T) {
 			require.ErrorIs(t, k.Start(c), want, "%q", k)
 		}
 	}
-}
-
-func TestTimeoutBeginsWithStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg, log := logged()
-		var calls atomic.Int32
-		slow := provide(reg, "slow", reqctx.Prop[int]{Timeout: 100 * time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
-			if calls.Add(1) == 1 {
-				return stubborn(time.Second, 1)(ctx)
-			}
-			return 2, nil
-		}})
-		c := reqctx.New(t.Context(), reg)
-		start := time.Now()
-		require.NoError(t, slow.Start(c))
-		<-time.After(50 * time.Millisecond)
-		_, err := slow.Get(c)
-		require.ErrorAs(t, err, new(*reqctx.TimeoutError))
-		require.Equal(t, 100*time.Millisecond, time.Since(start), "it began with Start")
-		requireGet(t, c, slow, 2)
-		require.NoError(t, c.Finish())
-		require.Equal(t, time.Second, time.Since(start), "it waits for Resolve to return")
-		require.Empty(t, log.String())
-	})
 }

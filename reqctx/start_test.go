@@ -60,25 +60,6 @@ func begin[T any](t *testing.T, c *reqctx.Host, keys ...reqctx.Key[T]) {
 	}
 }
 
-func TestStartedPropertiesAreResolvedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := quiet()
-		var j journal
-		a, b := provide(reg, "a", recorded(&j, "a")), provide(reg, "b", recorded(&j, "b"))
-		c := reqctx.New(t.Context(), reg)
-		start := time.Now()
-		begin(t, c, a, b)
-		require.Zero(t, time.Since(start))
-		require.Equal(t, reqctx.Info{State: reqctx.Resolving}, infoOf(t, c, "a"))
-		for want, k := range map[string]reqctx.Key[string]{"a": a, "b": b} {
-			requireGet(t, c, k, want)
-		}
-		require.Equal(t, 10*time.Millisecond, time.Since(start))
-		require.NoError(t, c.Finish())
-		require.ElementsMatch(t, []string{"resolve a", "resolve b", "close a", "close b"}, j.all())
-	})
-}
-
 func TestStartCountsAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()

@@ -37,8 +37,7 @@ func TestState(t *testing.T) {
 	require.True(t, c.Idle())
 	require.NoError(t, c.Finish())
 	require.Empty(t, j.all(), "it is not observed")
-	_, err = state.Get(c)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
+	require.ErrorIs(t, state.Require(c), reqctx.ErrFinished)
 }
 
 // The error of a state is kept like that of a property.
@@ -97,8 +96,7 @@ func TestStateIsMadeWhileClosing(t *testing.T) {
 	})
 	require.NoError(t, c.Finish())
 	require.True(t, closed)
-	_, err := state.Get(c)
-	require.ErrorIs(t, err, reqctx.ErrFinished, "it is not kept")
+	require.ErrorIs(t, state.Require(c), reqctx.ErrFinished, "it is not kept")
 }
 
 func TestStateThatIsMadeTooLate(t *testing.T) {

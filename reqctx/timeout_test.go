@@ -64,43 +64,32 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestTimeoutThatResolveNotices has two functions wait for the same deadline: the one that
-// fails the attempt, and Resolve. Whichever is first, readers get the timeout.
-func TestTimeoutThatResolveNotices(t *testing.T) {
-	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
-		noticed := make(chan struct{})
-		context.AfterFunc(ctx, func() { close(noticed) })
-		<-noticed
-		return 0, ctx.Err()
-	}})
-	synctest.Test(t, func(t *testing.T) {
-		for range 300 {
-			c := request(t, reg)
-			_, err := k.Get(c)
-			var timeout *reqctx.TimeoutError
-			require.ErrorAs(t, err, &timeout)
-		}
-	})
-}
-
-// A value that comes at the moment of the timeout is what readers get and is kept, or neither.
-func TestTimeoutAndAValueAtTheSameMoment(t *testing.T) {
-	reg := quiet()
-	k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
-		noticed := make(chan struct{})
-		context.AfterFunc(ctx, func() { close(noticed) })
-		<-noticed
-		return 1, nil
-	}})
-	synctest.Test(t, func(t *testing.T) {
-		for range 300 {
-			c := request(t, reg)
-			_, err := k.Get(c)
-			_, _, kept := k.Peek(c)
-			require.Equal(t, err == nil, kept, err)
-		}
-	})
+// Resolve returns at the moment of the timeout. Readers get its value, which is kept, or the timeout, which is not.
+func TestResolveEndsAtTheTimeout(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		reg := quiet()
+		k := provide(reg, "k", reqctx.Prop[int]{Timeout: time.Millisecond, Resolve: func(ctx context.Context) (int, error) {
+			noticed := make(chan struct{})
+			context.AfterFunc(ctx, func() { close(noticed) })
+			<-noticed
+			if fails {
+				return 0, ctx.Err()
+			}
+			return 1, nil
+		}})
+		synctest.Test(t, func(t *testing.T) {
+			for range 300 {
+				c := reqctx.New(t.Context(), reg)
+				err := k.Require(c)
+				if err != nil || fails {
+					require.ErrorAs(t, err, new(*reqctx.TimeoutError))
+				}
+				_, _, kept := k.Peek(c)
+				require.Equal(t, err == nil, kept, err)
+				require.NoError(t, c.Finish())
+			}
+		})
+	}
 }
 
 func TestTimeoutNotReached(t *testing.T) {
@@ -115,8 +104,7 @@ func TestTimeoutNotReached(t *testing.T) {
 		c := request(t, reg)
 		requireGet(t, c, k, 1)
 		require.ErrorIs(t, given.Err(), context.Canceled, "the timer does not live on")
-		_, err := own.Get(c)
-		require.Equal(t, errBoom, err)
+		require.Equal(t, errBoom, own.Require(c))
 		<-time.After(time.Minute)
 		requireGet(t, c, k, 1)
 	})
@@ -145,8 +133,7 @@ func TestLatePanicIsReported(t *testing.T) {
 			panic(errBoom)
 		}})
 		c := reqctx.New(t.Context(), reg)
-		_, err := k.Get(c)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, k.Require(c), context.DeadlineExceeded)
 		require.ErrorIs(t, c.Finish(), errBoom)
 		require.Contains(t, log.String(), "late panicked: boom")
 	})
