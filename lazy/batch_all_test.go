@@ -2,8 +2,6 @@ package lazy_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,20 +23,16 @@ func TestGetAllIsOneCall(t *testing.T) {
 }
 
 func TestGetAllWithoutKeys(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		var c tally
-		b := lazy.BatchIn(s, "", c.squares)
-		for _, keys := range [][]int{nil, {}} {
-			got, err := b.GetAll(ctx, keys)
-			require.NoError(t, err)
-			require.Empty(t, got)
-		}
-		require.Empty(t, c.seen())
-		ended, cancel := context.WithCancelCause(ctx)
-		cancel(errBoom)
-		_, err := b.GetAll(ended, nil)
-		require.Equal(t, errBoom, err)
-	})
+	var c tally
+	b := lazy.NewBatch(c.squares)
+	got, err := b.GetAll(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, got)
+	require.Empty(t, c.seen())
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errBoom)
+	_, err = b.GetAll(ended, nil)
+	require.Equal(t, errBoom, err)
 }
 
 // A scope's batch asks neither for what it has nor for what is being loaded.
@@ -65,31 +59,6 @@ func TestGetAllAsksForTheRest(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Len(t, c.seen(), 3)
-	})
-}
-
-func TestGetAllSharesACallWithOthers(t *testing.T) {
-	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		var c tally
-		b := gatheringIn(s, c.squares)
-		var wg sync.WaitGroup
-		for i := range 5 {
-			wg.Go(func() {
-				if got, err := b.GetAll(ctx, []int{i, i + 1}); err != nil || !slices.Equal(got, []int{i * i, (i + 1) * (i + 1)}) {
-					t.Error(got, err)
-				}
-			})
-			wg.Go(func() {
-				if got, err := b.Get(ctx, i); err != nil || got != i*i {
-					t.Error(got, err)
-				}
-			})
-		}
-		wg.Wait()
-		calls := c.seen()
-		require.Len(t, calls, 1)
-		slices.Sort(calls[0])
-		require.Equal(t, []int{0, 1, 2, 3, 4, 5}, calls[0])
 	})
 }
 

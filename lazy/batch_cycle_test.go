@@ -13,8 +13,8 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// loadGraph has two batches. The value for a key is the number of keys that it needs. A
-// positive key is loaded by one batch, and a negative one by the other.
+// loadGraph has two batches. The value for a key is the number of keys that it needs. A positive key is loaded by one
+// batch, and a negative one by the other.
 type loadGraph struct {
 	needs   map[int][]int
 	batches [2]*lazy.Batch[int, int]
@@ -90,8 +90,7 @@ func TestBatchesWithoutACycleOfKeys(t *testing.T) {
 	}
 }
 
-// A call of one key, which waits for a call of several, is waited for by another key of
-// the latter.
+// A call of one key, which waits for a call of several, is waited for by another key of the latter.
 func TestBatchReloadsACallOfOneKey(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		g := newLoadGraph(s, map[int][]int{1: {-2}, -4: {1}})
@@ -130,8 +129,8 @@ func TestBatchesWithACycleOfKeys(t *testing.T) {
 	}
 }
 
-// If a value reads a batch whose function reads the value, that is a cycle. It is one even if
-// the function reads the value only for another key.
+// If a value reads a batch whose function reads the value, that is a cycle. It is one even if the function reads the
+// value only for another key.
 func TestBatchInACycle(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		owner := s

@@ -44,8 +44,8 @@ func (c *tally) seen() [][]int {
 	return slices.Clone(c.calls)
 }
 
-// gathering returns a stand-alone batch of fn, for a bubble: its calls have the keys of
-// all goroutines that ask before they block.
+// gathering returns a stand-alone batch of fn, for a bubble: its calls have the keys of all goroutines that ask before
+// they block.
 func gathering(fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] { return gatheringIn(nil, fn) }
 
 // gatheringIn returns such a batch of the scope s.
@@ -55,8 +55,7 @@ func gatheringIn(s *lazy.Scope, fn lazy.BatchFunc[int, int]) *lazy.Batch[int, in
 	return b
 }
 
-// bothKinds runs test in a bubble with a stand-alone batch, which s is nil for, and with
-// one of a scope.
+// bothKinds runs test in a bubble with a stand-alone batch, which s is nil for, and with one of a scope.
 func bothKinds(t *testing.T, test func(t *testing.T, ctx context.Context, s *lazy.Scope)) {
 	t.Run("stand-alone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, t.Context(), nil) })
@@ -75,8 +74,7 @@ func asking(s *lazy.Scope, b *lazy.Batch[int, int], key int) *lazy.Value[int] {
 	return lazy.In(s, func(ctx context.Context) (int, error) { return b.Get(ctx, key) })
 }
 
-// Goroutines that are started together usually share a call, without anything that
-// makes them wait for one another.
+// Goroutines that are started together usually share a call, without anything that makes them wait for one another.
 func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 	const rounds, n = 100, 50
 	for name, round := range map[string]func(s *lazy.Scope, b *lazy.Batch[int, int]) error{

@@ -98,27 +98,8 @@ func TestRule7PathLeavesOutWhatIsBefore(t *testing.T) {
 	require.EqualError(t, err, "lazy: cycle: "+b.Name()+" -> "+c.Name()+" -> "+b.Name())
 }
 
-// A value that closes a scope waits for the scope's tasks, and for what they wait for.
-func TestRule7CycleThroughATask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var closes, other *lazy.Value[int]
-		found := make(chan error, 1)
-		closes = lazy.New(func(ctx context.Context) (int, error) {
-			s := lazy.NewScope(ctx)
-			err := s.Spawn("task", func(ctx context.Context) error {
-				found <- other.Wait(context.WithoutCancel(ctx)) // does not leave when the scope closes
-				return nil
-			})
-			return 1, errors.Join(err, s.Close())
-		})
-		other = lazy.New(closes.Get)
-		require.NoError(t, closes.Wait(t.Context()))
-		require.Equal(t, []string{closes.Name(), other.Name(), closes.Name()}, cycleOf(t, <-found))
-	})
-}
-
-// A waiter that is not part of the cycle gets the value's outcome, and a function may go
-// on without the value that it cannot have.
+// A waiter that is not part of the cycle gets the value's outcome, and a function may go on without the value that it
+// cannot have.
 func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 	var a, b *lazy.Value[int]
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
@@ -133,9 +114,8 @@ func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 	}
 }
 
-// Random graphs of values that need each other, asked for from many goroutines:
-// a caller that can reach a cycle gets its error, every other caller a value, and none
-// hangs (a bubble in which all are blocked fails the test).
+// Random graphs of values that need each other, asked for from many goroutines: a caller that can reach a cycle gets
+// its error, every other caller a value, and none hangs (a bubble in which all are blocked fails the test).
 func TestRule7RandomGraphs(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -172,8 +152,8 @@ func newGraph(rnd *rand.Rand, n int, acyclic bool) *graph {
 	return g
 }
 
-// reachesCycle reports whether node i needs, directly or not, a node that needs
-// itself. path holds the nodes on the way to i.
+// reachesCycle reports whether node i needs, directly or not, a node that needs itself. path holds the nodes on the
+// way to i.
 func (g *graph) reachesCycle(i int, path map[int]bool) bool {
 	if path[i] {
 		return true

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These look inside: what they show cannot be brought about from outside at
-// will.
+// These look inside: what they show cannot be brought about from outside at will.
 
 // work is a Work that does nothing.
 type work string
@@ -102,9 +101,8 @@ func TestEdgesAreCounted(t *testing.T) {
 	})
 }
 
-// A flight that was completed by a Set, while its work goes on, does not hold up its
-// waiters, even before they remove their edges; but it does hold up the flight on whose
-// goroutine it runs.
+// A flight that was completed by a Set, while its work goes on, does not hold up its waiters, even before they remove
+// their edges; but it does hold up the flight on whose goroutine it runs.
 func TestCompleteFlightInACycle(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,33 +150,6 @@ func TestTwoWaitsThatCloseACycleTogether(t *testing.T) {
 		require.ErrorAs(t, errors.Join(one, two), &cycle)
 		require.Empty(t, append(a.edges, b.edges...))
 	}
-}
-
-// While a flight runs inline its caller has an edge to it, and no longer.
-func TestInlineStartIsAnEdge(t *testing.T) {
-	f, caller := newFlight("f"), newFlight("caller")
-	f.work = probe(func() { require.Equal(t, []waitEdge{{f, true}}, caller.edges) })
-	f.Start(caller, true)
-	require.Empty(t, caller.edges)
-}
-
-// probe is a Work that calls a function.
-type probe func()
-
-func (p probe) Name() string            { return "probe" }
-func (p probe) Compute(context.Context) { p() }
-func (p probe) Finish(error)            {}
-
-// A dense graph is searched once, not once for each of its paths.
-func TestSearchForACycleIsLinear(t *testing.T) {
-	flights := make([]*Flight, 200)
-	for i := range flights {
-		flights[i] = newFlight("f")
-		for _, g := range flights[:i] {
-			flights[i].addEdge(waitEdge{g, false})
-		}
-	}
-	require.Nil(t, flights[len(flights)-1].pathTo(newFlight("other"), nil))
 }
 
 // A waiter that finds the flight incomplete may get its channel only after Complete.

@@ -63,9 +63,8 @@ func goroutine() int {
 	return id
 }
 
-// apart returns a context that ends with the test, but whose Done channel no other context
-// has. A waiter with t.Context() can then leave before a scope of this context ends, as far
-// as the scope knows.
+// apart returns a context that ends with the test, but whose Done channel no other context has. A waiter with
+// t.Context() can then leave before a scope of this context ends, as far as the scope knows.
 func apart(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

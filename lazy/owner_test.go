@@ -90,8 +90,8 @@ func TestRule3ResultOfAnAbandonedComputationIsDropped(t *testing.T) {
 	})
 }
 
-// A caller that comes at the moment when the last waiter leaves begins anew: the
-// computation cannot be joined once its cancellation is visible.
+// A caller that comes at the moment when the last waiter leaves begins anew: the computation cannot be joined once its
+// cancellation is visible.
 func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *lazy.Value[int]

@@ -84,8 +84,8 @@ func TestScopeEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, context.Cause(s.Context()), errBoom)
 }
 
-// ending is a context that has ended and has not yet told the contexts derived from it, as
-// one of package context for a moment.
+// ending is a context that has ended and has not yet told the contexts derived from it, as one of package context for
+// a moment.
 type ending struct {
 	context.Context
 	err error
@@ -206,8 +206,7 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 	require.NotContains(t, err.Error(), "fine")
 }
 
-// A panic whose only waiter has its context end at that very moment is not lost: the
-// waiter raises it.
+// A panic whose only waiter has its context end at that very moment is not lost: the waiter raises it.
 func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScope(t)

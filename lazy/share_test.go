@@ -14,49 +14,30 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// A value takes 50 ms and 100 goroutines read it: one call, the same value for
-// all. Another value of the same function has its own.
+// A value takes 50 ms and 100 goroutines read it. There is one call, and all get the same value. Another value of the same
+// function has its own.
 func TestRule1OneComputationIsShared(t *testing.T) {
-	for name, ofScope := range map[string]bool{"stand-alone": false, "of a scope": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScope(t)
-				var calls atomic.Int32
-				fn := func(ctx context.Context) (*int, error) {
-					calls.Add(1)
-					return new(int), pause(ctx, 50*time.Millisecond)
-				}
-				first, second := lazy.New(fn), lazy.New(fn)
-				if ofScope {
-					first, second = lazy.In(s, fn), lazy.In(s, fn)
-				}
-				began := time.Now()
-				got := make([]*int, 100)
-				var wg sync.WaitGroup
-				for i := range got {
-					wg.Go(func() {
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						p, err := first.Get(ctx)
-						if err == nil {
-							got[i] = p
-						}
-					})
-				}
-				wg.Wait()
-				require.Equal(t, 50*time.Millisecond, time.Since(began))
-				require.EqualValues(t, 1, calls.Load())
-				require.NotNil(t, got[0])
-				for _, p := range got {
-					require.Same(t, got[0], p)
-				}
-				other, err := second.Get(t.Context())
-				require.NoError(t, err)
-				require.NotSame(t, got[0], other)
-				require.EqualValues(t, 2, calls.Load())
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		fn := func(ctx context.Context) (int, error) { return int(calls.Add(1)), pause(ctx, 50*time.Millisecond) }
+		s := newScope(t)
+		for i, v := range []*lazy.Value[int]{lazy.New(fn), lazy.New(fn), lazy.In(s, fn), lazy.In(s, fn)} {
+			began := time.Now()
+			var wg sync.WaitGroup
+			for range 100 {
+				wg.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if got, err := v.Get(ctx); err != nil || got != i+1 {
+						t.Error(got, err)
+					}
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 50*time.Millisecond, time.Since(began))
+			require.EqualValues(t, i+1, calls.Load())
+		}
+	})
 }
 
 func TestRule2HitDoesNotAllocate(t *testing.T) {
@@ -74,8 +55,7 @@ func TestRule2HitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What is kept is the value, and not the computation with the first caller's
-// context behind it.
+// What is kept is the value, and not the computation with the first caller's context behind it.
 func TestHitKeepsNothingButTheValue(t *testing.T) {
 	type key struct{}
 	collected := make(chan bool)
@@ -97,8 +77,8 @@ func TestHitKeepsNothingButTheValue(t *testing.T) {
 	}
 }
 
-// A function and the contexts and errors that it meets may use the value and its
-// scope: if a mutex were held, these would block for ever.
+// A function and the contexts and errors that it meets may use the value and its scope: if a mutex were held, these
+// would block for ever.
 func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// stress runs do on many goroutines, many times each with its own randomness. In
-// a bubble, it fails when no goroutine can go on.
+// stress runs do on many goroutines, many times each with its own randomness. In a bubble, it fails when no goroutine
+// can go on.
 func stress(goroutines, times int, do func(rnd *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range uint64(goroutines) {
@@ -30,8 +30,8 @@ func stress(goroutines, times int, do func(rnd *rand.Rand)) {
 	wg.Wait()
 }
 
-// bubbles runs fn in n bubbles. Each is small: the race detector gives up on
-// bubbles with thousands of timers (golang/go issue 78156).
+// bubbles runs fn in n bubbles. Each is small: the race detector gives up on bubbles with thousands of timers
+// (golang/go issue 78156).
 func bubbles(t *testing.T, n int, fn func(t *testing.T)) {
 	for range n {
 		synctest.Test(t, fn)
@@ -52,8 +52,8 @@ func briefly(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 
 var errGone = errors.New("gone")
 
-// Everything at once on a stand-alone value. A waiter that stays gets a value, and
-// never the cancellation of a computation that others have abandoned.
+// Everything at once on a stand-alone value. A waiter that stays gets a value, and never the cancellation of a
+// computation that others have abandoned.
 func TestStressStandAlone(t *testing.T) {
 	var abandoned, left atomic.Int32
 	bubbles(t, 30, func(t *testing.T) {

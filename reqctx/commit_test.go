@@ -282,8 +282,7 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
 }
 
-// What is not kept, and has nothing to close, is not listed until the request ends: a reader may try
-// again for ever.
+// What is not kept, and has nothing to close, is not listed until the request ends: a reader may try again for ever.
 func TestOutcomeThatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()

@@ -269,8 +269,7 @@ func TestFinishWaitsForResolutionsOnGoroutinesOfOthers(t *testing.T) {
 	})
 }
 
-// TestLateOutcomeIsClosed has a resolution that the request does not know of any
-// longer and that ends after it.
+// TestLateOutcomeIsClosed has a resolution that the request does not know of any longer and that ends after it.
 func TestLateOutcomeIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()

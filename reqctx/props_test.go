@@ -76,9 +76,6 @@ func TestPropsInOrder(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"b", "a"}, names)
-}
-
-func TestStatesHaveNames(t *testing.T) {
 	require.Equal(t, "unused resolving resolved failed assigned",
 		fmt.Sprint(reqctx.Unused, reqctx.Resolving, reqctx.Resolved, reqctx.Failed, reqctx.Assigned))
 }
@@ -176,8 +173,7 @@ func lineBefore() int {
 	return line - 1
 }
 
-// recorder is an observer that writes down what it sees. It puts the name of the
-// property into the context.
+// recorder is an observer that writes down what it sees. It puts the name of the property into the context.
 type recorder struct {
 	j *journal
 }

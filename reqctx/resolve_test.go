@@ -124,8 +124,7 @@ func TestCancellationOfItsOwnIsNotKept(t *testing.T) {
 	}
 }
 
-// A property is resolved on its reader's goroutine if the reader cannot leave before the request
-// ends.
+// A property is resolved on its reader's goroutine if the reader cannot leave before the request ends.
 func TestResolvesOnTheReadersGoroutine(t *testing.T) {
 	reg := quiet()
 	inline := func(context.Context) (bool, error) { // the test's goroutine begins in tRunner

@@ -17,8 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// ring is a set of properties that need each other, some of them in cycles, and
-// that fail in every way. It counts what is open.
+// ring is a set of properties that need each other, some of them in cycles, and that fail in every way. It counts what
+// is open.
 type ring struct {
 	reg    *reqctx.Registry
 	keys   []reqctx.Key[int]
@@ -117,8 +117,8 @@ func (r *ring) act(ctx context.Context, c *reqctx.Host) (err error) {
 	}
 }
 
-// TestStress has many goroutines do everything at once. Every error is one that
-// is expected, nothing hangs, and what was opened is closed exactly once.
+// TestStress has many goroutines do everything at once. Every error is one that is expected, nothing hangs, and what
+// was opened is closed exactly once.
 func TestStress(t *testing.T) {
 	r := newRing()
 	rounds := 400
@@ -167,8 +167,7 @@ func TestStress(t *testing.T) {
 	require.NotZero(t, r.opened.Load())
 }
 
-// commit is Commit with the panic of a property that a Commit function read as
-// its error.
+// commit is Commit with the panic of a property that a Commit function read as its error.
 func commit(c *reqctx.Host, h http.Header) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
