@@ -56,6 +56,8 @@ func TestMistakesInTheType(t *testing.T) {
 		{reflect.TypeFor[*File](), `form:"a" min:"1"`, "a params.File can't have the tag min"},
 		{structWith(reflect.TypeFor[*File](), `form:"f"`), `form:"a"`, "a file is a field of a form, and not of a struct in it"},
 		{reflect.TypeFor[inner](), `header:"a"`, "a text cannot become a params.inner"},
+		{reflect.TypeFor[Page](), `required:"true"`, "a struct whose fields are those of the outer one can't"},
+		{reflect.TypeFor[Page](), `min:"1"`, "a struct whose fields are those of the outer one can't"},
 		{reflect.TypeFor[struct{ *base }](), `json:"a"`, "beside fields that are embedded by pointer"},
 	} {
 		for range 2 {

@@ -153,17 +153,10 @@ func TestChecksAreReportedWithOtherMistakes(t *testing.T) {
 		"tag must be a whole number", // and the number of elements is not reported
 		"title must not be empty",
 		"lines must have at most 2 elements",
-		"ship.count must be at least 1",
-		"ship.name is missing",
-	}}, bind("/?page=x&tag=x&tag=2&tag=3", `{"title":"","lines":[`+line+`,`+line+`,`+line+`],"ship":{"count":0}}`))
-	require.Equal(t, report{400, []string{
-		"shop must have exactly 2 characters",
-		"title is missing",
-		"kind must be one of buy, sell",
-		"lines must have at most 2 elements",
 		"notes.a must be a string, not a number",
 		"ship.count must be a whole number, not a string", // and not that it is less than 1
-	}}, bind("/", `{"kind":"rent","lines":[`+line+`,`+line+`,`+line+`],"notes":{"a":1,"b":"2"},"ship":{"count":"x","name":"a"}}`), "a walk that decodes")
+		"ship.name is missing",
+	}}, bind("/?page=x&tag=x&tag=2&tag=3", `{"title":"","lines":[`+line+`,`+line+`,`+line+`],"notes":{"a":1,"b":""},"ship":{"count":"x"}}`))
 }
 
 func TestMistakesInTagsOfChecks(t *testing.T) {
@@ -194,22 +187,9 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 		v := reflect.New(structWith(tt.typ, `json:"v" `+tt.tags)).Interface()
 		requireMistake(t, paramsOf(t, postJSON("{}"), Options{}).DecodeJSON(v), tt.want)
 	}
-	const group = "a struct whose fields are those of the outer one can't"
-	for name, bind := range map[string]func(*Params) error{
-		"required": try[struct {
-			Page struct {
-				Number int `query:"page"`
-			} `required:"true"`
-		}],
-		"min": try[struct {
-			address `min:"1"`
-		}],
-		"default, in JSON": tryJSON[struct {
-			item `default:"1"`
-		}],
-	} {
-		require.ErrorContains(t, bind(paramsOf(t, postJSON("{}"), Options{})), group, name)
-	}
+	require.ErrorContains(t, tryJSON[struct {
+		item `default:"1"`
+	}](paramsOf(t, postJSON("{}"), Options{})), "a struct whose fields are those of the outer one can't")
 	type p *p // decoding it needs no end of the pointers
 	require.NoError(t, tryJSON[struct{ P p }](paramsOf(t, postJSON("{}"), Options{})))
 }

@@ -259,13 +259,6 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	}
 	require.Empty(t, value(Bind[owned](newContext(t, postJSON(doc), Options{}))).Owner, "although two fields are from JSON")
 
-	type twoGroups struct {
-		First, Second struct {
-			N int `json:",string"`
-		}
-		Q int `query:"q"`
-	}
-	require.ErrorContains(t, failure(Bind[twoGroups](newContext(t, postJSON(`{"N":"7"}`), Options{}))), `the json parameter "N" has a field already`)
 	type options struct {
 		N int `json:",string"`
 		Q int `query:"q"`

@@ -90,16 +90,15 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, err
 	}
 	b := newBodyReader(ctx, body, o, o.MaxBody)
-	var sent bytes.Buffer
+	sent := new(bytes.Buffer)
 	if coding != "" {
-		b.from = io.TeeReader(body, &sent)
+		b.from = io.TeeReader(body, sent)
 	}
 	data, err := io.ReadAll(b.inflatedReader(coding))
-	if coding != "" {
-		body.setReplay(sent.Bytes(), b.err)
-	} else {
-		body.setReplay(data, b.err)
+	if coding == "" {
+		sent = bytes.NewBuffer(data)
 	}
+	body.setReplay(sent.Bytes(), b.err)
 	switch {
 	case b.err == io.EOF && b.limit-b.left < r.ContentLength:
 		return nil, ErrBodyTaken
