@@ -20,14 +20,6 @@ func TestBucketsDefaults(t *testing.T) {
 	require.Equal(t, "no rule", Rule{}.String())
 }
 
-func TestRulesAreComparable(t *testing.T) {
-	rule := func() Rule { return Per(3, 10*time.Second).WithName("burst") }
-	byRule := map[Rule]int{rule(): 1}
-	require.Equal(t, 1, byRule[rule()])
-	require.Equal(t, "buckets(burst: 3 per 10s)", rule().String())
-	require.Equal(t, Buckets(BucketOptions{Limit: -1}), Buckets(BucketOptions{Limit: -1}), "also with errors")
-}
-
 func TestBucketsRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		o    BucketOptions
@@ -58,5 +50,13 @@ func TestBucketsRefuses(t *testing.T) {
 			require.ErrorContains(t, r.Err(), c.want)
 			require.Empty(t, r.Algorithm())
 		})
+	}
+}
+
+func TestKindString(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		0: "Kind(0)", Take: "take", Peek: "peek", Add: "add", Count: "count", Refund: "refund", Reset: "reset", 7: "Kind(7)",
+	} {
+		require.Equal(t, want, kind.String())
 	}
 }

@@ -6,23 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 	t.Helper()
-	m, err := memstore.New(o)
-	require.NoError(t, err)
+	m := must(memstore.New(o))
 	return m
 }
 
 func newLimiter(t testing.TB, s ratelimit.Store, r ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(s, r)
-	require.NoError(t, err)
+	l := must(ratelimit.NewLimiter(s, r))
 	return l
 }
 
@@ -51,4 +47,12 @@ func everyRule(limit int64) map[string]ratelimit.Rule {
 // fixedKey is a key that is always the same.
 func fixedKey(key string, err error) ratelimit.KeyFunc {
 	return func(context.Context, *http.Request) (string, error) { return key, err }
+}
+
+// must returns v, and panics with err if there is one.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

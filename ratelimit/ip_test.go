@@ -72,27 +72,6 @@ func TestIPOptions(t *testing.T) {
 	require.Equal(t, "2001:db8:1:200::/56", got)
 }
 
-func FuzzByIP(f *testing.F) {
-	for _, s := range []string{"192.0.2.1:1", "[::ffff:1.2.3.4%z]:1", "[64:ff9b::1]:0", "@", "[fe80::%]:1"} {
-		f.Add(s)
-	}
-	key := ByIP()
-	f.Fuzz(func(t *testing.T, peer string) {
-		got, err := key(t.Context(), &http.Request{RemoteAddr: peer})
-		if err != nil {
-			require.ErrorIs(t, err, ErrNoKey)
-			require.Empty(t, got)
-			return
-		}
-		if p, err := netip.ParsePrefix(got); err == nil {
-			require.Equal(t, 64, p.Bits())
-			require.Equal(t, p.Masked(), p)
-			return
-		}
-		require.True(t, netip.MustParseAddr(got).Is4())
-	})
-}
-
 // behind returns what a request from peer with these lines of the header is counted by,
 // if 10.0.0.0/8 and 2001:db8:ffff::/48 are proxies.
 func behind(t *testing.T, peer, header string, lines ...string) string {

@@ -15,32 +15,6 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-func TestTakeChargesOncePerRequest(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 5))
-	for i := range int64(5) {
-		q.serve(func(c *reqctx.Host) {
-			var wg sync.WaitGroup
-			for range 20 {
-				wg.Go(func() {
-					l, err := ratelimit.From(c)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					res, err := l.Take()
-					if err != nil || !res.Allowed || res.Remaining != 4-i {
-						t.Errorf("request %d: %+v, %v", i, res, err)
-					}
-				})
-			}
-			wg.Wait()
-		})
-	}
-	require.Equal(t, 5, q.store.calls)
-	res, _ := q.take("ip")
-	require.False(t, res.Allowed)
-}
-
 // TestStartTakes checks that a take that was started charges once, and writes its fields even if
 // nothing reads it.
 func TestStartTakes(t *testing.T) {
@@ -54,8 +28,7 @@ func TestStartTakes(t *testing.T) {
 				require.Equal(t, left+1, q.store.calls, "it waits for nothing else")
 				require.NoError(t, p.Start(c))
 				if left == 0 {
-					res, err := p.Take(c)
-					require.NoError(t, err)
+					res := must(p.Take(c))
 					require.EqualValues(t, 4, res.Remaining)
 				}
 			})
@@ -167,6 +140,103 @@ func TestSeveralPolicies(t *testing.T) {
 	require.Empty(t, h.Get("X-RateLimit-Limit"))
 }
 
+func TestCount(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	for range 2 {
+		q.take("ip")
+		q.hand.now = q.hand.now.Add(30 * time.Second)
+	}
+	q.store.calls = 0
+	q.serve(func(c *reqctx.Host) {
+		l := must(ratelimit.From(c))
+		counts := func(want int64) {
+			t.Helper()
+			for range 3 {
+				require.Equal(t, want, must(l.Count()))
+			}
+		}
+		counts(2)
+		require.Equal(t, 1, q.store.calls)
+		must(l.Take())
+		counts(3)
+		require.Equal(t, 3, q.store.calls)
+		require.EqualValues(t, 1, must(q.policies[0].CountIn(c, 20*time.Second)))
+		_, err := q.policies[0].CountIn(c, 601*time.Second)
+		require.ErrorIs(t, err, ratelimit.ErrInterval)
+		require.ErrorContains(t, err, "10m0s")
+		require.True(t, must(l.Refund()))
+		counts(2)
+	})
+}
+
+func TestRefundOnce(t *testing.T) {
+	q := provide(t, ipPolicy("ip", 5))
+	q.take("ip")
+	h := q.serve(func(c *reqctx.Host) {
+		l := must(ratelimit.From(c))
+		must(l.Take())
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if ok, err := l.Refund(); !ok || err != nil {
+					t.Error(ok, err)
+				}
+			})
+		}
+		wg.Wait()
+		res := must(l.Take())
+		require.True(t, res.Allowed, "the take's result stays")
+		res = must(l.Peek())
+		require.EqualValues(t, 4, res.Remaining)
+	})
+	require.Equal(t, `"ip";r=4;t=65`, h.Get("RateLimit"))
+	require.Empty(t, h.Get("Retry-After"))
+
+	for range 4 {
+		q.take("ip")
+	}
+	q.serve(func(c *reqctx.Host) {
+		l, _ := ratelimit.From(c)
+		res := must(l.Take())
+		require.False(t, res.Allowed)
+		require.False(t, must(l.Refund()), "a denial has nothing to refund")
+	})
+}
+
+// A Key that takes with its own policy is a cycle.
+func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
+	p := ipPolicy("ip", 5)
+	p.Key = func(ctx context.Context, _ *http.Request) (string, error) { return "k", p.Require(ctx) }
+	provide(t, p).serve(func(c *reqctx.Host) {
+		_, peek := p.Peek(c)
+		_, count := p.Count(c)
+		for _, err := range []error{p.Require(c), peek, count} {
+			require.ErrorAs(t, err, new(*lazy.CycleError))
+			require.ErrorContains(t, err, "ratelimit.ip.")
+		}
+	})
+}
+
+func TestSubject(t *testing.T) {
+	byKey := &ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
+	q := provide(t, byKey)
+	q.serve(func(c *reqctx.Host) {
+		s := must(byKey.Subject(c))
+		require.Equal(t, "key~192.0.2.1", s, "by the address, behind another sign")
+		require.Zero(t, q.store.calls, "the store isn't asked")
+		must(byKey.Take(c))
+		again := must(byKey.Subject(c))
+		require.Equal(t, s, again)
+	})
+}
+
+func TestZeroLimit(t *testing.T) {
+	var l ratelimit.Limit
+	_, want := l.Take()
+	require.ErrorIs(t, want, reqctx.ErrNoProperty)
+	requireLimitErrors(t, l, want)
+}
+
 func TestNoTakeNoHeader(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	h := q.serve(func(c *reqctx.Host) {
@@ -183,156 +253,4 @@ func TestNoTakeNoHeader(t *testing.T) {
 	})
 	require.Empty(t, h)
 	require.Equal(t, 2, q.store.calls)
-}
-
-func TestCount(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 5))
-	for range 2 {
-		q.take("ip")
-		q.hand.now = q.hand.now.Add(30 * time.Second)
-	}
-	q.store.calls = 0
-	q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		counts := func(want int64) {
-			t.Helper()
-			for range 3 {
-				n, err := l.Count()
-				require.NoError(t, err)
-				require.Equal(t, want, n)
-			}
-		}
-		counts(2)
-		require.Equal(t, 1, q.store.calls)
-		_, err = l.Take()
-		require.NoError(t, err)
-		counts(3)
-		require.Equal(t, 3, q.store.calls)
-		n, err := q.policies[0].CountIn(c, 20*time.Second)
-		require.NoError(t, err)
-		require.EqualValues(t, 1, n)
-		_, err = q.policies[0].CountIn(c, 601*time.Second)
-		require.ErrorIs(t, err, ratelimit.ErrInterval)
-		require.ErrorContains(t, err, "10m0s")
-		ok, err := l.Refund()
-		require.NoError(t, err)
-		require.True(t, ok)
-		counts(2)
-	})
-}
-
-func TestRefundOnce(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 5))
-	q.take("ip")
-	h := q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		_, err = l.Take()
-		require.NoError(t, err)
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() {
-				if ok, err := l.Refund(); !ok || err != nil {
-					t.Error(ok, err)
-				}
-			})
-		}
-		wg.Wait()
-		res, err := l.Take()
-		require.NoError(t, err)
-		require.True(t, res.Allowed, "the take's result stays")
-		res, err = l.Peek()
-		require.NoError(t, err)
-		require.EqualValues(t, 4, res.Remaining)
-	})
-	require.Equal(t, `"ip";r=4;t=65`, h.Get("RateLimit"))
-	require.Empty(t, h.Get("Retry-After"))
-
-	for range 4 {
-		q.take("ip")
-	}
-	q.serve(func(c *reqctx.Host) {
-		l, _ := ratelimit.From(c)
-		res, err := l.Take()
-		require.NoError(t, err)
-		require.False(t, res.Allowed)
-		ok, err := l.Refund()
-		require.NoError(t, err)
-		require.False(t, ok, "a denial has nothing to refund")
-	})
-}
-
-func TestLimitOfADerivedContext(t *testing.T) {
-	q := provide(t, ipPolicy("ip", 5))
-	q.serve(func(c *reqctx.Host) {
-		ctx, cancel := context.WithCancel(c)
-		derived, err := ratelimit.From(ctx)
-		require.NoError(t, err)
-		_, err = derived.Take()
-		require.NoError(t, err)
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		_, err = l.Take()
-		require.NoError(t, err)
-		require.Equal(t, 1, q.store.calls)
-		cancel()
-		_, err = derived.Peek()
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = l.Peek()
-		require.NoError(t, err)
-	})
-}
-
-// Whatever a Key asks of its own policy is a cycle, however it was called.
-func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
-	asks := map[string]func(l ratelimit.Limit) error{
-		"take":  func(l ratelimit.Limit) error { _, err := l.Take(); return err },
-		"peek":  func(l ratelimit.Limit) error { _, err := l.Peek(); return err },
-		"count": func(l ratelimit.Limit) error { _, err := l.Count(); return err },
-	}
-	for inside, ask := range asks {
-		p := ipPolicy("ip", 5)
-		p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
-			l, err := ratelimit.From(ctx)
-			if err != nil {
-				return "", err
-			}
-			return "k", ask(l)
-		}
-		q := provide(t, p)
-		for outside, ask := range asks {
-			q.serve(func(c *reqctx.Host) {
-				l, err := ratelimit.From(c)
-				require.NoError(t, err)
-				err = ask(l)
-				var cycle *lazy.CycleError
-				require.ErrorAs(t, err, &cycle, "%s inside of %s", inside, outside)
-				require.ErrorContains(t, err, "ratelimit.ip.")
-			})
-		}
-	}
-}
-
-func TestSubject(t *testing.T) {
-	byKey := &ratelimit.Policy{Name: "key", Rules: ipPolicy("key", 5).Rules, Key: ratelimit.ByHeader("X-Key"), Fallback: ratelimit.ByIP()}
-	q := provide(t, byKey)
-	q.serve(func(c *reqctx.Host) {
-		s, err := byKey.Subject(c)
-		require.NoError(t, err)
-		require.Equal(t, "key~192.0.2.1", s, "by the address, behind another sign")
-		require.Zero(t, q.store.calls, "the store isn't asked")
-		_, err = byKey.Take(c)
-		require.NoError(t, err)
-		again, err := byKey.Subject(c)
-		require.NoError(t, err)
-		require.Equal(t, s, again)
-	})
-}
-
-func TestZeroLimit(t *testing.T) {
-	var l ratelimit.Limit
-	_, want := l.Take()
-	require.ErrorIs(t, want, reqctx.ErrNoProperty)
-	requireLimitErrors(t, l, want)
 }

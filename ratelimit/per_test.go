@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -39,6 +40,32 @@ func TestDerivedBuckets(t *testing.T) {
 	require.Equal(t, ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 24 * time.Hour}), ratelimit.PerDay(1000))
 }
 
+var testUser = reqctx.NewKey[string]("ratelimit_test.user")
+
+func TestByProperty(t *testing.T) {
+	key := ratelimit.ByProperty(testUser, func(u string) string { return u })
+	q := provide(t, ratelimit.NewPolicy("user", key, ratelimit.PerMinute(1)))
+	subject := func() (subject string, err error) {
+		q.serve(func(c *reqctx.Host) {
+			subject, err = q.policies[0].Subject(c)
+		})
+		return subject, err
+	}
+	_, err := subject()
+	require.ErrorIs(t, err, reqctx.ErrNoProperty)
+
+	user, failure := "", error(nil)
+	reqctx.Provide(q.reg, testUser, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return user, failure }})
+	_, err = subject()
+	require.ErrorIs(t, err, ratelimit.ErrNoKey)
+	user = "ada"
+	who := must(subject())
+	require.Equal(t, "user:ada", who)
+	failure = errors.New("no database")
+	_, err = subject()
+	require.ErrorIs(t, err, failure)
+}
+
 // A denial of 5 per minute asks to wait for at most 63 s, and what it asks for is enough.
 func TestRetryAfterOfFivePerMinute(t *testing.T) {
 	for offset := time.Duration(0); offset < 3*time.Second; offset += 250 * time.Millisecond {
@@ -59,62 +86,43 @@ func TestRetryAfterOfFivePerMinute(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTwoRulesPerUser has a policy of 3/s and 1000/day and 100,000 users.
-func TestMemoryOfTwoRulesPerUser(t *testing.T) {
-	h := newHand()
-	m := newStore(t, memstore.Options{MaxKeys: 250_000, Clock: h.clock})
-	l, err := ratelimit.NewLimiter(m, ratelimit.PerSecond(3), ratelimit.PerDay(1000))
-	require.NoError(t, err)
-	for i := range 100_000 {
-		res, err := l.Take(t.Context(), "user:"+time.Duration(i).String(), 1)
-		require.NoError(t, err)
-		require.True(t, res.Allowed)
+func TestDecisions(t *testing.T) {
+	two, one := ipPolicy("two", 5), ipPolicy("one", 5)
+	two.Rules = append(two.Rules, ratelimit.PerHour(9))
+	reg := reqctx.NewRegistry(reqctx.Options{})
+	ratelimit.Provide(reg, newStore(t, memstore.Options{}), two, one, ipPolicy("unused", 5))
+	c := reqctx.New(t.Context(), reg)
+	c.SetRequest(httptest.NewRequest("GET", "/", nil))
+	require.NoError(t, one.Require(c))
+	require.NoError(t, two.Require(c))
+	var quotas []string
+	for d := range ratelimit.Decisions(c) {
+		require.True(t, d.Result.Allowed)
+		require.Same(t, map[string]*ratelimit.Policy{"one": one, "two": two}[d.Policy], d.Of)
+		quotas = append(quotas, d.Quota)
 	}
-	require.Equal(t, 200_000, m.Len(), "no counter was evicted")
-	require.LessOrEqual(t, m.Bytes(), int64(60_000_000))
+	require.ElementsMatch(t, []string{"one", "two.60s", "two.1h"}, quotas)
+	for range ratelimit.Decisions(c) {
+		break // which ends it
+	}
+	require.NoError(t, c.Finish())
 }
 
-func TestRequire(t *testing.T) {
-	q := provide(t, ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(1)))
-	for i := range 2 {
-		q.serve(func(c *reqctx.Host) {
-			err := q.policies[0].Require(c)
-			var denied *ratelimit.DeniedError
-			require.Equal(t, i == 1, errors.As(err, &denied))
-			require.Equal(t, i == 0, err == nil)
-		})
-	}
-	q.store.err = errors.New("gone")
+// TestDecisionsOfAnInnerRequest checks that a take is reported by the request that has its policy.
+func TestDecisionsOfAnInnerRequest(t *testing.T) {
+	q, r := provide(t, ipPolicy("outer", 5)), provide(t, ipPolicy("inner", 5))
 	q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		require.ErrorIs(t, l.Require(), ratelimit.ErrStore)
+		inner := reqctx.New(c, r.reg)
+		inner.SetRequest(c.Request())
+		require.NoError(t, q.policies[0].Require(inner))
+		require.NoError(t, r.policies[0].Require(inner))
+		for ctx, want := range map[context.Context]string{c: "outer", inner: "inner"} {
+			var policies []string
+			for d := range ratelimit.Decisions(ctx) {
+				policies = append(policies, d.Policy)
+			}
+			require.Equal(t, []string{want}, policies)
+		}
+		require.NoError(t, inner.Finish())
 	})
-}
-
-var testUser = reqctx.NewKey[string]("ratelimit_test.user")
-
-func TestByProperty(t *testing.T) {
-	key := ratelimit.ByProperty(testUser, func(u string) string { return u })
-	q := provide(t, ratelimit.NewPolicy("user", key, ratelimit.PerMinute(1)))
-	subject := func() (subject string, err error) {
-		q.serve(func(c *reqctx.Host) {
-			subject, err = q.policies[0].Subject(c)
-		})
-		return subject, err
-	}
-	_, err := subject()
-	require.ErrorIs(t, err, reqctx.ErrNoProperty)
-
-	user, failure := "", error(nil)
-	reqctx.Provide(q.reg, testUser, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return user, failure }})
-	_, err = subject()
-	require.ErrorIs(t, err, ratelimit.ErrNoKey)
-	user = "ada"
-	who, err := subject()
-	require.NoError(t, err)
-	require.Equal(t, "user:ada", who)
-	failure = errors.New("no database")
-	_, err = subject()
-	require.ErrorIs(t, err, failure)
 }

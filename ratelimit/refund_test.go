@@ -34,9 +34,7 @@ func TestRefundWhenTheClientHasLeft(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.refunding(func(l ratelimit.Limit, leave func()) {
 		leave()
-		ok, err := l.Refund()
-		require.NoError(t, err)
-		require.True(t, ok)
+		require.True(t, must(l.Refund()))
 	})
 	res, _ := q.take("ip")
 	require.EqualValues(t, 4, res.Remaining)

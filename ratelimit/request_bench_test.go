@@ -23,14 +23,6 @@ func BenchmarkRequest(b *testing.B) {
 	for name, use := range map[string]func(ctx context.Context) error{
 		"untouched": func(context.Context) error { return nil },
 		"take":      p.Require,
-		"count":     func(ctx context.Context) error { _, err := p.Count(ctx); return err },
-		"take and count": func(ctx context.Context) error {
-			if err := p.Require(ctx); err != nil {
-				return err
-			}
-			_, err := p.Count(ctx)
-			return err
-		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			header := make(http.Header, 8)

@@ -131,21 +131,6 @@ func TestTiersShareACounter(t *testing.T) {
 	require.ErrorContains(t, r.WithBurst(1<<53).Err(), "Rule.Burst is")
 }
 
-func TestRulesThatDifferDoNotShareACounter(t *testing.T) {
-	seen := map[uint64]ratelimit.Rule{}
-	for _, r := range []ratelimit.Rule{
-		ratelimit.Buckets(ratelimit.BucketOptions{}), ratelimit.Buckets(ratelimit.BucketOptions{}).WithName("a"), ratelimit.Buckets(ratelimit.BucketOptions{Per: time.Minute}),
-		ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second}), ratelimit.Buckets(ratelimit.BucketOptions{Span: time.Hour, Per: 600 * time.Second}),
-		ratelimit.SlidingLog(1, time.Minute).WithoutLimit(), ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithStream(),
-		ratelimit.FixedWindow(1, time.Minute), ratelimit.GCRA(1, time.Minute),
-		ratelimit.GCRA(1, time.Hour), ratelimit.GCRA(1, time.Hour).WithName("a"),
-		ratelimit.GCRA(104_249, 24*time.Hour).WithBurst(10), ratelimit.GCRA(104_249, 24*time.Hour).WithName("a").WithBurst(10),
-	} {
-		require.NotContains(t, seen, r.Layout().ID, r)
-		seen[r.Layout().ID] = r
-	}
-}
-
 func TestEqualRulesAreOneKey(t *testing.T) {
 	made := map[ratelimit.Rule]int{}
 	for range 3 {
@@ -158,55 +143,6 @@ func TestEqualRulesAreOneKey(t *testing.T) {
 	}
 	require.Len(t, made, 4+4+1) // an invalid rule is nothing but its error
 	require.Equal(t, unsafe.Sizeof(uintptr(0)), unsafe.Sizeof(ratelimit.Rule{}))
-}
-
-// TestResetBeginsNewGeneration has a reset and two equal charges in one microsecond.
-func TestResetBeginsNewGeneration(t *testing.T) {
-	for name, r := range everyRule(10) {
-		if name == "gcra" {
-			continue // which compares states
-		}
-		h, ctx := newHand(), t.Context()
-		l := newLimiter(t, newStore(t, memstore.Options{Clock: h.clock}), r)
-		first, err := l.Take(ctx, "k", 2)
-		require.NoError(t, err)
-		require.NoError(t, l.Reset(ctx, "k"))
-		second, err := l.Take(ctx, "k", 2)
-		require.NoError(t, err)
-		for _, want := range []struct {
-			res ratelimit.Result
-			ok  bool
-		}{{first, false}, {second, true}, {second, false}} {
-			ok, err := l.Refund(ctx, "k", want.res)
-			require.NoError(t, err)
-			require.Equal(t, want.ok, ok, name)
-		}
-	}
-}
-
-// TestForgedReceipts checks that a refund believes nothing.
-func TestForgedReceipts(t *testing.T) {
-	for name, r := range everyRule(10) {
-		ctx := t.Context()
-		l := newLimiter(t, newStore(t, memstore.Options{}), r)
-		good, err := l.Take(ctx, "k", 2)
-		require.NoError(t, err)
-		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, good.Receipt.At - 1, 1 << 53, math.MaxInt64} {
-			for i := range 3 {
-				bad := good
-				*[]*int64{&bad.Receipt.N, &bad.Receipt.At, &bad.Receipt.Generation}[i] = extreme
-				if bad.Receipt == good.Receipt {
-					continue
-				}
-				ok, err := l.Refund(ctx, "k", bad)
-				require.NoError(t, err)
-				require.False(t, ok, "%s: %+v", name, bad.Receipt)
-			}
-		}
-		ok, err := l.Refund(ctx, "k", good)
-		require.NoError(t, err)
-		require.True(t, ok, name)
-	}
 }
 
 func TestWhichRulesShareACounter(t *testing.T) {
@@ -240,4 +176,22 @@ func TestWhichRulesShareACounter(t *testing.T) {
 
 	clash := ratelimit.RuleWithID(ratelimit.FixedWindow(10, time.Minute), r.Layout().ID)
 	require.False(t, r.SharesCounter(clash), "a hash does not decide")
+}
+
+// TestForgedReceipts checks that a refund compares all fields of a receipt.
+func TestForgedReceipts(t *testing.T) {
+	for name, r := range everyRule(10) {
+		l := newLimiter(t, newStore(t, memstore.Options{}), r)
+		good := must(l.Take(t.Context(), "k", 2))
+		for _, extreme := range []int64{math.MinInt64, -1, 0, 3, good.Receipt.At - 1, 1 << 53, math.MaxInt64} {
+			for i := range 3 {
+				bad := good
+				*[]*int64{&bad.Receipt.N, &bad.Receipt.At, &bad.Receipt.Generation}[i] = extreme
+				if bad.Receipt != good.Receipt {
+					require.False(t, must(l.Refund(t.Context(), "k", bad)), "%s: %+v", name, bad.Receipt)
+				}
+			}
+		}
+		require.True(t, must(l.Refund(t.Context(), "k", good)), name)
+	}
 }
