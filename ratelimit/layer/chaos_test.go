@@ -48,7 +48,7 @@ func TestRedisRestartsEverySecond(t *testing.T) {
 
 func chaos(t *testing.T, mode layer.Mode, rule ratelimit.Rule, check torture.Rule, length time.Duration) {
 	var mu sync.Mutex
-	var late []time.Duration // of what was answered without the store, in this process
+	var late []time.Duration // durations of answers without the store, in this process
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() {
 		select {

@@ -302,7 +302,7 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for { // what a refund left at the end
+	for { // the units that a late refund returned
 		res, err := c.DoOne(t.Context(), take(long, "k", 1))
 		require.NoError(t, err)
 		if !res.Allowed {

@@ -48,8 +48,7 @@ func BenchmarkDenyCache(b *testing.B) {
 	}
 }
 
-// BenchmarkFailover measures what the layer adds to a call of a store that costs next to nothing,
-// and an answer without the store.
+// BenchmarkFailover measures the cost of the layer around a fast store, and of an answer without the store.
 func BenchmarkFailover(b *testing.B) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)

@@ -27,7 +27,7 @@ func TestOnlyTheStoreDenies(t *testing.T) {
 	})
 }
 
-// Units that this process allotments must not make it deny what the limit allows.
+// The prepaid units of this process must not make it deny takes within the limit.
 func TestOwnAllotmentsNeverDeny(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// quickRules are rules of which some intervals pass in a test.
+// quickRules are rules with an interval that passes several times in a test.
 var quickRules = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 500 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
 	"log":     ratelimit.SlidingLog(1000, 500*time.Millisecond),

@@ -207,7 +207,7 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: s.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(t, err)
 	var least, most int64
-	const way = 2 * time.Millisecond // what was charged may be so much older than its answer
+	const way = 2 * time.Millisecond // the charge may be older than its reply by this time
 	for _, k := range s.takes {
 		age := time.Duration(time.Now().UnixMicro()-k.Received) * time.Microsecond
 		if window := slices.Max(s.ends); s.rule.Algorithm() == "window" {

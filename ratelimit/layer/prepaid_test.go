@@ -136,7 +136,7 @@ func TestUnspentUnitsGoBack(t *testing.T) {
 	}
 }
 
-// An allotment is at most a quarter of what the store has left, so that other processes get units, too.
+// An allotment is at most a quarter of what the store has left, so that other processes get units as well.
 func TestAllotmentLeavesMostOfTheRest(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{Share: 1}, func(q prepaidTest) {
 		left := int64(400)

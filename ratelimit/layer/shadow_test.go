@@ -237,7 +237,7 @@ func TestShadowCountsAsIfEnforced(t *testing.T) {
 			res, err := inForce.Do(t.Context(), ops)
 			require.NoError(rt, err)
 			require.Equal(rt, res[0].Allowed, allowed)
-			if !allowed { // what is in force was charged nevertheless, if it allowed
+			if !allowed { // the enforced rules are charged all the same, if they allow it
 				_, err = inForce.Do(t.Context(), others)
 				require.NoError(rt, err)
 			}

@@ -79,7 +79,7 @@ func takeKeys(b *testing.B, l *ratelimit.Limiter, keys []string) {
 	})
 }
 
-// BenchmarkNewKey shows what a key costs that was not there before, growth included.
+// BenchmarkNewKey measures the cost of a new key, including the growth of the table.
 func BenchmarkNewKey(b *testing.B) {
 	for name, r := range everyRule(10) {
 		b.Run(name, func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// TestMemoryTakesDocumentedBytes measures what a key takes, and what the store says.
+// TestMemoryTakesDocumentedBytes measures the memory of a key, and compares it with Store.Bytes.
 func TestMemoryTakesDocumentedBytes(t *testing.T) {
 	const n = 100_000
 	keys := addresses(1 << 17)[:n]

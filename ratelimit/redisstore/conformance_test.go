@@ -15,8 +15,8 @@ import (
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-// oddTime is no round number of anything, and so long that a clock which goes back does not reach
-// 10^15 µs, which miniredis writes as a number that its Lua does not read.
+// oddTime is not a multiple of an interval. A clock that goes back by it stays above 10^15 µs, which miniredis would write as
+// a number that its Lua cannot read.
 const oddTime = time.Hour + 678_901*time.Microsecond
 
 // slowScripts are the scripts for a Redis whose clock is not the one of the test, with keys

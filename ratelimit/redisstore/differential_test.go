@@ -108,7 +108,7 @@ type charged struct {
 	redis, memory ratelimit.Receipt
 }
 
-// question is an op of both stores, of which a refund has different receipts.
+// question is an op of both stores. A refund has a different receipt in each.
 type question struct {
 	ratelimit.Op
 	memory ratelimit.Receipt

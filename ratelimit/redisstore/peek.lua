@@ -1,4 +1,4 @@
--- Reports what a take of n units would find.
+-- Reports the result that a take of n units would have.
 --
 -- Result  0, and the algorithm's report
 

@@ -6,7 +6,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// testBlock denies three times, and then whatever comes.
+// testBlock has three denials, which start a block.
 func testBlock(h harness) {
 	block := ratelimit.Block{After: 3, For: 30 * time.Second}
 	h.forEachRule(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
@@ -50,7 +50,7 @@ func testBlock(h harness) {
 	})
 }
 
-// testBlockResets ends a block, and lets denials be forgotten.
+// testBlockResets ends a block with a reset, and has denials that are too old to count.
 func testBlockResets(h harness) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
 	h.forEachRule(1, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
@@ -73,7 +73,7 @@ func testBlockResets(h harness) {
 	})
 }
 
-// testBlockInGroups has a group denied by the block of one rule.
+// testBlockInGroups has groups that the block of one rule denies.
 func testBlockInGroups(h harness) {
 	block := ratelimit.Block{After: 1, For: time.Minute}
 	rules := h.rulesFor(2, 6*time.Second, block)

@@ -40,7 +40,7 @@ func testGroup(h harness) {
 	requireEqual(h, "the short: count", h.count(short, "k", 0), 2)
 }
 
-// testGroupOneCounter checks that the takes of a group have to pass together.
+// testGroupOneCounter checks that takes of one group on one counter must pass together.
 func testGroupOneCounter(h harness) {
 	_, long := twoRules(h)
 	res := h.do(takeOp(long, 2), takeOp(long, 3))
@@ -57,7 +57,7 @@ func testGroupOneCounter(h harness) {
 	}
 }
 
-// testDeniedGroup has a denied take among other ops, which are groups of their own.
+// testDeniedGroup has a denied group among other groups.
 func testDeniedGroup(h harness) {
 	short, long := twoRules(h)
 	charge := h.doOne(ratelimit.Take, long, "k", 4).Receipt
@@ -84,7 +84,7 @@ func testDeniedGroup(h harness) {
 	requireEqual(h, "count of the short", h.count(short, "k", 0), 2)
 }
 
-// testRefundGroup refunds several charges together: each that is kept is given back.
+// testRefundGroup refunds several receipts together. Each valid one is given back.
 func testRefundGroup(h harness) {
 	short, long := twoRules(h)
 	refund := func(r ratelimit.Rule, c ratelimit.Receipt) ratelimit.Op {
@@ -118,7 +118,7 @@ func testNewGroup(h harness) {
 	requireEqual(h, "count of the short", h.count(short, "k", 0), 2)
 }
 
-// testResetInList charges a counter that the same list has reset.
+// testResetInList resets and charges a counter in one list.
 func testResetInList(h harness) {
 	h.forEachRule(10, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		old := h.doOne(ratelimit.Add, r, key, 2).Receipt

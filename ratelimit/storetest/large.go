@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// largeRules have the largest limits that there are.
+// largeRules returns rules with the largest limits.
 func largeRules(block ratelimit.Block) []ratelimit.Rule {
 	const most = 1 << 53
 	return []ratelimit.Rule{
@@ -22,8 +22,8 @@ func largeRules(block ratelimit.Block) []ratelimit.Rule {
 	}
 }
 
-// testLargeDenials denies takes of more units than could be counted, together with those that
-// are used: each is a denial, alone and in groups, and not an error.
+// testLargeDenials takes more units than could be counted together with the used ones. Each take is denied and not an error,
+// alone and in groups.
 func testLargeDenials(h harness) {
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 72 * time.Hour}} {
 		for _, r := range largeRules(block) {
@@ -42,7 +42,7 @@ func testLargeDenials(h harness) {
 	}
 }
 
-// requireLargeDenied takes n in all the ways that there are.
+// requireLargeDenied takes n units alone, in groups, in lists and with a Limiter.
 func (h harness) requireLargeDenied(r ratelimit.Rule, key string, used, n int64) {
 	h.Helper()
 	op := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
@@ -85,8 +85,8 @@ func (h harness) requireLargeDenied(r ratelimit.Rule, key string, used, n int64)
 	requireEqual(h, key+": in time", h.do(op)[0].Allowed, true)
 }
 
-// testAddsBeyondTheBurst adds more to GCRAs than can be taken, up to all that can be counted, and
-// compares what is left at some times with what the rule says.
+// testAddsBeyondTheBurst adds more units to GCRAs than can be taken, up to the largest count, and checks the level at several
+// times.
 func testAddsBeyondTheBurst(h harness) {
 	for i, r := range []ratelimit.Rule{
 		ratelimit.GCRA(100_000, 24*time.Hour),
@@ -123,8 +123,8 @@ func testAddsBeyondTheBurst(h harness) {
 	}
 }
 
-// requireLevel checks what a GCRA says some time after so many units were charged. A store may round the
-// level by 1,024, which is what a float64 does to the largest.
+// requireLevel checks the result of a peek some time after units were charged to a GCRA. A store may round the level by 1,024,
+// as a float64 rounds the largest level.
 func (h harness) requireLevel(r ratelimit.Rule, key string, units int64, passed time.Duration) {
 	h.Helper()
 	per, limit := r.Per().Microseconds(), big.NewInt(r.Limit())
@@ -150,7 +150,7 @@ func (h harness) requireLevel(r ratelimit.Rule, key string, units int64, passed 
 	requireBetween(h, key+": ResetAfter", got.ResetAfter, until(level, -most), until(level, most))
 }
 
-// addClamped returns n and more, or 0 if that is negative.
+// addClamped returns the sum of n and more, or 0 if the sum is negative.
 func addClamped(n *big.Int, more int64) *big.Int {
 	sum := new(big.Int).Add(n, big.NewInt(more))
 	if sum.Sign() < 0 {

@@ -214,7 +214,7 @@ func (m *gcraModel) level() (*big.Int, time.Duration) {
 
 func bigProduct(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// levelAfter returns what is left of a level when d has passed, at r's rate.
+// levelAfter returns the rest of a level after d, at r's rate.
 func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
 	left := new(big.Int).Sub(level, bigProduct(max(0, d.Microseconds()), r.Limit()))
 	if left.Sign() < 0 {

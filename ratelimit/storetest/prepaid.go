@@ -11,7 +11,7 @@ func takePrepaidOp(r ratelimit.Rule, key string, n int64, ahead time.Duration) r
 	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Prepaid: ahead}
 }
 
-// testPrepaid takes units that may be spent within a second, and gives some back.
+// testPrepaid takes units that are spent within a second, and refunds some.
 func testPrepaid(h harness) {
 	h.forEachRule(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() == "buckets" {
@@ -25,7 +25,7 @@ func testPrepaid(h harness) {
 		case "log":
 			requireEqual(h, "Remaining", res.Remaining, 60)
 			requireEqual(h, "until they leave the window", res.ResetAfter, 61*time.Second)
-		case "gcra": // of which 1.7 units fall in a second
+		case "gcra": // 1.7 units fall in a second
 			requireEqual(h, "Remaining", res.Remaining, 58)
 			requireEqual(h, "until it is empty", res.ResetAfter, 25*time.Second)
 		default:
@@ -62,7 +62,7 @@ func testPrepaidRefund(h harness) {
 	})
 }
 
-// testPrepaidKeepsOlderUnits takes prepaid units, then a unit for now: older units do not leave earlier.
+// testPrepaidKeepsOlderUnits takes prepaid units and then other units. Older units do not leave the window earlier.
 func testPrepaidKeepsOlderUnits(h harness) {
 	h.forEachRule(10, 12*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() != "log" {

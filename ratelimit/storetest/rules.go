@@ -8,8 +8,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// rulesFor returns a rule of each algorithm and encoding that the store supports; those
-// that can only count if limit is 0.
+// rulesFor returns a rule of each algorithm and encoding that the store supports. If limit is 0, it returns rules that only
+// count.
 func (h harness) rulesFor(limit int64, per time.Duration, block ratelimit.Block) []ratelimit.Rule {
 	var rules []ratelimit.Rule
 	add := func(r ratelimit.Rule) {
@@ -46,7 +46,7 @@ func (h harness) forEachRule(limit int64, per time.Duration, block ratelimit.Blo
 
 func canCount(r ratelimit.Rule) bool { return r.Algorithm() != "gcra" }
 
-// testLimitIsExact takes one at a time, then too many, then waits as long as it is told.
+// testLimitIsExact takes single units, then too many, and then waits for RetryAfter and ResetAfter.
 func testLimitIsExact(h harness) {
 	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		for i := range int64(9) {
@@ -127,7 +127,7 @@ func testLimitsOfOneCounter(h harness) {
 	})
 }
 
-// testRefunds gives back what is kept, once, or a part of it, and nothing else.
+// testRefunds refunds charges, once, in whole and in parts, and receipts that the store must refuse.
 func testRefunds(h harness) {
 	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		charge := h.doOne(ratelimit.Take, r, key, 3).Receipt
@@ -174,7 +174,7 @@ func testRefunds(h harness) {
 	})
 }
 
-// testAddNothing adds 0 units, which charges nothing and tells the state.
+// testAddNothing adds 0 units, which charges nothing and returns the state.
 func testAddNothing(h harness) {
 	block := ratelimit.Block{After: 1, For: time.Hour}
 	h.forEachRule(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
@@ -217,8 +217,7 @@ func testAddNothing(h harness) {
 	})
 }
 
-// testRefundsOfOthers charges several counters at one moment. A receipt refunds the one that
-// it is of.
+// testRefundsOfOthers charges several counters at the same time. A receipt refunds only its own counter.
 func testRefundsOfOthers(h harness) {
 	const keys = 20
 	h.forEachRule(10, 6*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
@@ -272,7 +271,7 @@ func testOverflows(h harness) {
 	})
 }
 
-// testGCRAArithmeticLimits has GCRAs whose arithmetic is at its limits.
+// testGCRAArithmeticLimits has GCRAs with the largest numbers.
 func testGCRAArithmeticLimits(h harness) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.GCRA(1<<53, time.Microsecond).WithBurst(1<<53 - 1),
@@ -308,7 +307,7 @@ func testGCRAArithmeticLimits(h harness) {
 	}
 }
 
-// testNoCount asks rules for counts that they don't have.
+// testNoCount counts with rules that cannot count, or not over the interval.
 func testNoCount(h harness) {
 	fails := func(want error, op ratelimit.Op) {
 		h.Helper()

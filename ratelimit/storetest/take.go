@@ -82,7 +82,7 @@ func testInvalid(h harness) {
 	requireEqual(h, "results of no ops", len(h.do()), 0)
 }
 
-// testOddKeys has keys of all bytes, of which no two are one.
+// testOddKeys checks that different keys have different counters, whatever their bytes.
 func testOddKeys(h harness) {
 	r := perMinute(h, 100)
 	keys := []string{
