@@ -186,21 +186,3 @@ func TestListsAllocateNothing(t *testing.T) {
 		}), key)
 	}
 }
-
-func BenchmarkLists(b *testing.B) {
-	memory, _ := newMemory(b)
-	l, err := newLists(memory, ListsOptions{
-		Allow: List{Keys: []string{"login:me"}, Prefixes: []string{"free:"}, Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
-	})
-	require.NoError(b, err)
-	for _, key := range []string{"search:someone", "login:me", "search:10.0.0.1"} {
-		b.Run(key, func(b *testing.B) {
-			op := take(gcra(1<<20), key, 1)
-			for b.Loop() {
-				if _, err := l.DoOne(b.Context(), op); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
