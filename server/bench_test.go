@@ -14,8 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// untouched is the same small handler on a bare mux and on a Server. It uses no
-// property.
+// untouched is the same small handler on a bare mux and on a Server. It uses no property.
 func untouched(tb testing.TB) (bare, lazy http.Handler) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /fast", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -34,8 +33,7 @@ func (w nullWriter) Header() http.Header         { return w.h }
 func (w nullWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w nullWriter) WriteHeader(int)             {}
 
-// A request that touches no property costs two allocations: itself, and the copy
-// of the http.Request with its context.
+// A request that touches no property costs two allocations: the exchange, and the copy of the http.Request.
 func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 	bare, lazy := untouched(t)
 	w, r := nullWriter{http.Header{}}, httptest.NewRequest("GET", "/fast", nil)
@@ -45,15 +43,13 @@ func TestUntouchedRequestAllocatesTwice(t *testing.T) {
 	require.LessOrEqual(t, allocs(lazy)-allocs(bare), 2.0)
 }
 
-// The same holds over a connection, where net/http copies a response's header once a
-// handler has called Header.
+// The same holds over a connection, where net/http copies a response's header once a handler has called Header.
 func TestUntouchedRequestAllocatesTwiceOverAConnection(t *testing.T) {
 	if testenv.Racing {
 		t.Skip("under the race detector, sync.Pool drops what net/http keeps in it at random")
 	}
 	bare, lazy := untouched(t)
-	// What a garbage collection takes from the pools of net/http, a busy machine brings
-	// more of: once is enough to show what a request itself allocates.
+	// Collections of garbage empty the pools of net/http. One round without them is enough.
 	conns := []*roundTripper{dial(t, bare), dial(t, lazy)}
 	var more float64
 	for range 50 {
@@ -84,7 +80,7 @@ func BenchmarkServeHTTP(b *testing.B) {
 	}
 }
 
-// roundTripper sends one request at a time with next to no work of its own.
+// roundTripper sends one request at a time and does little else.
 type roundTripper struct {
 	conn net.Conn
 	in   *bufio.Reader

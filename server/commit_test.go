@@ -72,13 +72,7 @@ var errSave = errors.New("the disk is full")
 
 // unsaved is a property whose Commit fails, after it has set a cookie.
 func unsaved(srv *server.Server, err error) {
-	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-		Resolve: func(context.Context) (string, error) { return "1", nil },
-		Commit: func(_ context.Context, _ string, _ int, h http.Header) error {
-			h.Add("Set-Cookie", "promise=1")
-			return err
-		},
-	})
+	provide(srv, func(h http.Header) error { h.Add("Set-Cookie", "promise=1"); return err }, nil)
 }
 
 func TestFailedCommitIsOneCleanProblem(t *testing.T) {
@@ -168,8 +162,8 @@ func TestFailedCommitIsAServerError(t *testing.T) {
 	}
 }
 
-// A handler that cannot write panics, as httputil.ReverseProxy does; the problem
-// that the client is to get is whole nevertheless.
+// A handler that cannot write panics, as httputil.ReverseProxy does; the problem that the client is to get is whole
+// nevertheless.
 func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 	for _, v := range []any{http.ErrAbortHandler, "must"} {
 		srv, _ := newServer(t, server.Options{})
@@ -187,15 +181,11 @@ func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 	}
 }
 
-// The session replaces cookies of its own name; what it has saved is known to the
-// client all the same.
+// The session replaces cookies of its own name; what it has saved is known to the client all the same.
 func TestFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
 	field := session.NewField[string]("kept")
 	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})
-	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-		Resolve: func(context.Context) (string, error) { return "", nil },
-		Commit:  func(context.Context, string, int, http.Header) error { return errSave },
-	})
+	provide(srv, func(http.Header) error { return errSave }, nil)
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, req *server.Request) error {
 		for _, line := range []string{"session=a", "other=b", "session=c"} {
 			w.Header().Add("Set-Cookie", line)

@@ -39,7 +39,7 @@ func (f failing) Accept() (net.Conn, error) {
 	return f.pipes.Accept()
 }
 
-// temporary is the system's error when it has no more file descriptors.
+// temporary is the error of the system when there are no free file descriptors.
 var temporary = &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", syscall.EMFILE)}
 
 func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// A connection finishes what it does: no more is read, but what is written arrives.
+// A connection finishes its work: it reads no more, but its writes arrive.
 func TestShutdownLetsAConnectionFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -150,8 +150,8 @@ func TestServeAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Many that come and go while the server shuts down: each is served to its end or
-// never accepted, and Shutdown returns after the last.
+// Many that come and go while the server shuts down: each is served to its end or never accepted, and Shutdown
+// returns after the last.
 func TestShutdownDuringConnects(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)

@@ -161,8 +161,8 @@ func TestConnRateLimitByPeer(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// A raw connection has only an address, if any. A property that needs a request fails with an error, and no
-// write is lost silently.
+// A raw connection has only an address, if any. A property that needs a request fails with an error, and no write is
+// lost silently.
 func TestConnHasNoRequest(t *testing.T) {
 	peer, header := policy(t, "peer"), policy(t, "header")
 	header.Key = ratelimit.ByHeader("X-Api-Key")
@@ -269,8 +269,8 @@ func read(c *server.Conn) error { _, err := c.Read(make([]byte, 1)); return err 
 
 func write(c *server.Conn) error { _, err := io.WriteString(c, "x"); return err }
 
-// Traffic either way keeps a connection from being idle for its reads. A peer that takes nothing is not kept by
-// the bytes that it sends.
+// Traffic either way keeps a connection from being idle for its reads. A peer that takes nothing is not kept by the
+// bytes that it sends.
 func TestConnTrafficPreventsIdleTimeout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait, beside func(c *server.Conn) error // beside is called again and again until it fails

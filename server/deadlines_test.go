@@ -169,8 +169,8 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
-// An upload has the time that its route gives it, on a server with default timeouts, and its
-// response comes after that.
+// An upload has the time that its route gives it, on a server with default timeouts, and its response comes after
+// that.
 func TestUploadUnderRouteReadTimeout(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"in time": 4 * time.Minute, "too slow": 6 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

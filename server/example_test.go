@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"github.com/lazyreq/lazyreq/params"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
@@ -149,30 +148,6 @@ func ExampleServer_Wrap() {
 	// Output: 200 saved
 }
 
-// A standard handler answers with the problem that an error stands for.
-func ExampleWriteError() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.Handle("GET /orders/{id}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := params.Of(r)
-		if err == nil {
-			_, err = p.Path().Int("id")
-		}
-		if err != nil {
-			server.WriteError(w, r, err)
-			return
-		}
-		fmt.Fprintln(w, "the order")
-	}))
-	show(srv, httptest.NewRequest("GET", "/orders/7", nil))
-	show(srv, httptest.NewRequest("GET", "/orders/1000000000000000000000", nil))
-	// Output:
-	// 200 the order
-	// 400 {"detail":"path parameter \"id\" is out of range","errors":[{"detail":"is out of range","parameter":"id","source":"path"}],"status":400,"title":"Bad Request"}
-}
-
 // The handler reads a session and an account one after another. The route starts both at once, so
 // that a request waits for the longer one only.
 func ExamplePrefetch() {
@@ -259,34 +234,4 @@ func ExampleServer_Group() {
 	// GET /api/debug requires [] and lacks [session.LoggedIn]
 	// 401 {"detail":"Log in and try again.","status":401,"title":"Login required"}
 	// 200 "hello"
-}
-
-// All error responses of an API have the same shape.
-func ExampleOptions_envelope() {
-	srv, err := server.New(server.Options{
-		WriteProblem: func(w http.ResponseWriter, _ *http.Request, p *server.Problem) {
-			text := p.Detail
-			if text == "" {
-				text = p.Title
-			}
-			_ = server.WriteJSON(w, p.Status, map[string][]string{"errors": {text}})
-		},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.HandleFunc("GET /items/{id}", func(_ http.ResponseWriter, req *server.Request) error {
-		id, err := req.Params().Path().Int("id")
-		if err != nil {
-			return err
-		}
-		return server.Errorf(http.StatusNotFound, "There is no item %d.", id)
-	})
-	show(srv, httptest.NewRequest("GET", "/items/7", nil))
-	show(srv, httptest.NewRequest("GET", "/items/x", nil))
-	show(srv, httptest.NewRequest("GET", "/elsewhere", nil))
-	// Output:
-	// 404 {"errors":["There is no item 7."]}
-	// 400 {"errors":["path parameter \"id\" must be a whole number"]}
-	// 404 {"errors":["Not Found"]}
 }

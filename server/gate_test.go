@@ -23,8 +23,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// ways are all the ways in which a handler can have the header sent. Each returns
-// the error that the writer gave, if the way has one.
+// ways are all the ways in which a handler can have the header sent. Each returns the error that the writer gave, if
+// the way has one.
 func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
 	path := filepath.Join(tb.TempDir(), "file")
 	require.NoError(tb, os.WriteFile(path, []byte("body"), 0o600))
@@ -190,8 +190,7 @@ type hijackable struct{ *httptest.ResponseRecorder }
 
 func (hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
-// A session that is written after Early Hints still gets its cookie, and not with
-// the hints.
+// A session that is written after Early Hints gets its cookie, but not with the hints.
 func TestInformationalResponsesCommitNothing(t *testing.T) {
 	field := session.NewField[string]("informed")
 	srv, l := newServer(t, server.Options{})

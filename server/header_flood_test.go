@@ -31,8 +31,7 @@ func flooded(t *testing.T, serve func(*server.Server, net.Listener) error) (addr
 	return inner.Addr().String(), &l.read, called
 }
 
-// The server reads no more of a header than MaxHeaderBytes and what it buffers, however much of it there
-// is, and answers 431.
+// The server reads only MaxHeaderBytes of a header and what it buffers, and answers with 431.
 func TestHeaderFloodsAreRefused(t *testing.T) {
 	releases(t)
 	addr, read, called := flooded(t, (*server.Server).Serve)
@@ -76,9 +75,9 @@ func TestHeaderFloodsAreRefused(t *testing.T) {
 	require.Less(t, liveHeap()-before, int64(clients*64<<10), "what the headers took is garbage")
 }
 
-// A header block over HTTP/2 is bounded, too: as long as it goes on (the CONTINUATION flood), and if it is
-// short but stands for much more (the HPACK bomb). Empty CONTINUATION frames take no memory; net/http reads
-// them until the IdleTimeout.
+// A header block over HTTP/2 is limited, too, whether it never ends (the CONTINUATION flood) or is short but expands
+// to much more (the HPACK bomb). Empty CONTINUATION frames need no memory, and net/http reads them until the
+// IdleTimeout.
 func TestHTTP2HeaderFloodsAreRefused(t *testing.T) {
 	releases(t)
 	const clients = 10
@@ -139,8 +138,7 @@ func TestHTTP2HeaderFloodsAreRefused(t *testing.T) {
 	}
 }
 
-// responseTo reads frames up to the header of the response on a stream, and returns it, or nil if there is
-// none.
+// responseTo reads frames until the header of the response on a stream, and returns it. At the end it returns nil.
 func responseTo(r io.Reader, stream uint32) *h2Frame {
 	for {
 		f, err := readFrame(r)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -114,8 +113,7 @@ func TestShutdownGivesUp(t *testing.T) {
 	})
 }
 
-// The client has the whole response while a clean-up still runs, and its
-// connection serves the next request.
+// The client has the whole response while a clean-up still runs, and its connection serves the next request.
 func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 	for name, end := range map[string]func(http.ResponseWriter) error{
 		"body":  func(w http.ResponseWriter) error { return writeText(w, "body") },
@@ -124,10 +122,7 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, _ := newServer(t, server.Options{})
 			hook := make(chan struct{})
-			reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-				Resolve: func(context.Context) (string, error) { return "", nil },
-				Close:   func(context.Context, string, error) error { <-hook; return nil },
-			})
+			provide(srv, nil, func() error { <-hook; return nil })
 			srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error { return end(w) }))
 			url, c := listenItself(t, srv)
 			for range 2 {
@@ -142,8 +137,7 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 	}
 }
 
-// A server that is mounted elsewhere goes on after its Shutdown, and its requests
-// are cleaned up before they return.
+// A server that is mounted in another continues after its Shutdown. Its requests are cleaned up before they return.
 func TestRequestsAfterShutdownAreCleanedUpAtOnce(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	closed := false
@@ -197,9 +191,6 @@ func TestPortInUseIsAClearError(t *testing.T) {
 // Clients that stop, each at its own point, and how long the server waits for them.
 func TestTimeouts(t *testing.T) {
 	const long = 24 * time.Hour
-	all := func(d time.Duration) server.Options {
-		return server.Options{ReadHeaderTimeout: d, ReadTimeout: d, WriteTimeout: d, IdleTimeout: d}
-	}
 	header := "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
 	for name, tt := range map[string]struct {
 		send    string
@@ -207,16 +198,15 @@ func TestTimeouts(t *testing.T) {
 		o       server.Options
 		want    time.Duration
 	}{
-		"in the header":              {"POST", false, server.Options{}, 10 * time.Second},
-		"in the header, own":         {"POST", false, server.Options{ReadHeaderTimeout: time.Second}, time.Second},
-		"in the header, none":        {"POST", false, server.Options{ReadHeaderTimeout: -1}, long},
-		"in the body":                {header, false, server.Options{}, time.Minute},
-		"in the body, own":           {header, false, server.Options{ReadTimeout: 2 * time.Second, WriteTimeout: time.Hour}, 2 * time.Second},
-		"in the body, none":          {header, false, server.Options{ReadTimeout: -1}, long},
-		"between requests":           {header + "x", true, server.Options{}, 2 * time.Minute},
-		"between requests, own":      {header + "x", true, server.Options{IdleTimeout: time.Second}, time.Second},
-		"between requests, none":     {header + "x", true, server.Options{IdleTimeout: -1}, long},
-		"between requests, all none": {header + "x", true, all(-1), long},
+		"in the header":          {"POST", false, server.Options{}, 10 * time.Second},
+		"in the header, own":     {"POST", false, server.Options{ReadHeaderTimeout: time.Second}, time.Second},
+		"in the header, none":    {"POST", false, server.Options{ReadHeaderTimeout: -1}, long},
+		"in the body":            {header, false, server.Options{}, time.Minute},
+		"in the body, own":       {header, false, server.Options{ReadTimeout: 2 * time.Second, WriteTimeout: time.Hour}, 2 * time.Second},
+		"in the body, none":      {header, false, server.Options{ReadTimeout: -1}, long},
+		"between requests":       {header + "x", true, server.Options{}, 2 * time.Minute},
+		"between requests, own":  {header + "x", true, server.Options{IdleTimeout: time.Second}, time.Second},
+		"between requests, none": {header + "x", true, server.Options{IdleTimeout: -1}, long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

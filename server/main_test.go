@@ -224,10 +224,7 @@ var mark = reqctx.NewKey[string]("mark")
 func provideMark(srv *server.Server) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { return "1", nil },
-		Commit: func(_ context.Context, v string, _ int, h http.Header) error {
-			h.Add("X-Mark", v)
-			return nil
-		},
+		Commit:  func(_ context.Context, v string, _ int, h http.Header) error { h.Add("X-Mark", v); return nil },
 	})
 }
 
@@ -322,4 +319,16 @@ func concurrently(n int, fn func(i int)) {
 func writeText(w http.ResponseWriter, values ...any) error {
 	_, err := fmt.Fprint(w, values...)
 	return err
+}
+
+// provide provides mark. commit and end may be nil.
+func provide(srv *server.Server, commit func(h http.Header) error, end func() error) {
+	p := reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "1", nil }}
+	if commit != nil {
+		p.Commit = func(_ context.Context, _ string, _ int, h http.Header) error { return commit(h) }
+	}
+	if end != nil {
+		p.Close = func(context.Context, string, error) error { return end() }
+	}
+	reqctx.Provide(srv.Registry(), mark, p)
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-// memoryLoad is how many clients there are, and how many the stores remember: few for seconds, the defaults
-// for the minutes of LAZYREQ_TORTURE.
+// memoryLoad is how many clients there are, and how many the stores remember: few for seconds, the defaults for the
+// minutes of LAZYREQ_TORTURE.
 func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 	if testenv.IsLong() {
 		return 10_000_000, 100_000, testenv.Duration(t, 0)
@@ -40,8 +40,8 @@ func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 	return 80_000, 5_000, 0
 }
 
-// Each request is from another client, with its own key and its own session. What the server remembers of
-// them is bounded: the memory is the same after all of them as when the stores became full.
+// Each request comes from another client with its own key and session. The server's memory of them is limited: it is
+// the same at the end as when the stores became full.
 func TestMemoryIsFlat(t *testing.T) {
 	clients, remembered, atLeast := memoryLoad(t)
 	releases(t)
@@ -86,7 +86,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	require.Empty(t, logs.at("ERROR"))
 }
 
-// sendDistinct sends n requests, each with a key that no other has, on a few connections.
+// sendDistinct sends n requests with different keys on a few connections.
 func sendDistinct(t *testing.T, addr string, n int, next *atomic.Int64) {
 	t.Helper()
 	const conns, batch = 4, 50
@@ -126,8 +126,8 @@ func readOK(in *bufio.Reader) error {
 	return err
 }
 
-// idleConns is how many connections one process keeps open: 10,000 unless it may open fewer files, and
-// 2,000 under the race detector.
+// idleConns is how many connections one process keeps open: 10,000 unless it may open fewer files, and 2,000 under
+// the race detector.
 func idleConns(t *testing.T) int {
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -138,8 +138,8 @@ func idleConns(t *testing.T) int {
 	return min(n, int(limit.Cur)-500)
 }
 
-// Idle connections cost a goroutine and a few KiB each, other clients are served among them, and a Shutdown
-// ends them all. The clients are in a process of their own.
+// Idle connections cost a goroutine and a few KiB each, other clients are served among them, and a Shutdown ends them
+// all. The clients are in a process of their own.
 func TestThousandsOfIdleConnections(t *testing.T) {
 	testhost.ServeProcess(t, openConns)
 	for name, sent := range map[string]string{"before a request": "", "after a request": get} {
@@ -180,8 +180,8 @@ func TestThousandsOfIdleConnections(t *testing.T) {
 	}
 }
 
-// openConns opens connections, sends a request on each if it has one, reports "open" when it has the
-// responses, and "all closed" when the server has closed every connection.
+// openConns opens connections, sends a request on each if it has one, reports "open" when it has the responses, and
+// "all closed" when the server has closed every connection.
 func openConns(arg string, _ io.Reader, out io.Writer) {
 	var n int
 	var addr, send string
@@ -222,8 +222,8 @@ func openConns(arg string, _ io.Reader, out io.Writer) {
 	fmt.Fprintln(out, "all closed")
 }
 
-// releases checks, when the test and its clean-ups have ended, that the process has no more goroutines
-// and file descriptors than now.
+// releases checks that the process has as many goroutines and file descriptors after the test and its clean-ups as
+// now, or fewer.
 func releases(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the runtime's own descriptors are there from now on

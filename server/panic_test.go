@@ -19,8 +19,8 @@ import (
 
 const internalError = `{"status":500,"title":"Internal Server Error"}`
 
-// resolving provides a property that resolves by fn, and returns it. With a
-// timeout it is resolved on a goroutine of its own.
+// resolving provides a property that resolves by fn, and returns it. With a timeout it is resolved on a goroutine of
+// its own.
 func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { fn(); return "", nil },
@@ -28,7 +28,7 @@ func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	})
 }
 
-// explode is where the stack that is logged has to lead.
+// explode is a function that the logged stack must contain.
 func explode() { panic("boom") }
 
 func exit() { runtime.Goexit() }
@@ -47,14 +47,7 @@ func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 		},
 		"Commit": {
 			provide: func(srv *server.Server) {
-				reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-					Resolve: func(context.Context) (string, error) { return "", nil },
-					Commit: func(_ context.Context, _ string, _ int, h http.Header) error {
-						h.Set("Set-Cookie", "promise=1")
-						explode()
-						return nil
-					},
-				})
+				provide(srv, func(h http.Header) error { h.Set("Set-Cookie", "promise=1"); explode(); return nil }, nil)
 			},
 			h: marked(ok), logged: map[string]any{"panic": "boom"}, stack: "explode",
 		},
@@ -72,10 +65,7 @@ func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
 		},
 		"goexit in Commit": {
 			provide: func(srv *server.Server) {
-				reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-					Resolve: func(context.Context) (string, error) { return "", nil },
-					Commit:  func(context.Context, string, int, http.Header) error { exit(); return nil },
-				})
+				provide(srv, func(http.Header) error { exit(); return nil }, nil)
 			},
 			h:      marked(func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "body") }),
 			logged: map[string]any{"panic": lazy.ErrGoexit.Error()}, stack: "exit",
@@ -154,7 +144,7 @@ func TestPageOfAHandlerThatExits(t *testing.T) {
 	}
 }
 
-// After the header there is no other answer than to cut the connection.
+// After the header, the only possible answer is to cut the connection.
 func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end    func(w http.ResponseWriter, req *server.Request) error
@@ -193,10 +183,7 @@ func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 // A handler that recovers from a panic of a Commit function cannot respond after all.
 func TestRecoveredCommitPanicIsStillAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
-	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-		Resolve: func(context.Context) (string, error) { return "", nil },
-		Commit:  func(context.Context, string, int, http.Header) error { panic("boom") },
-	})
+	provide(srv, func(http.Header) error { panic("boom") }, nil)
 	srv.HandleFunc("GET /", marked(func(w http.ResponseWriter, _ *server.Request) error {
 		func() { defer func() { _ = recover() }(); _, _ = io.WriteString(w, "first") }()
 		return writeText(w, "second")
@@ -292,8 +279,8 @@ var panicPhases = map[string]panicPhase{
 	"http.ErrAbortHandler": {want: 0, quiet: true, handle: func(http.ResponseWriter, *server.Request) error { panic(http.ErrAbortHandler) }},
 }
 
-// A panic, in whatever phase of a request, ends that request only: it is logged once, the client gets a 500
-// or a response that is visibly cut off, and nothing is left over.
+// A panic in any phase of a request only ends that request. It is logged once, and the client gets a 500 or a
+// response that is cut off.
 func TestPanicsInEveryPhase(t *testing.T) {
 	for protocol, listen := range map[string]func(testing.TB, *server.Server) (string, *http.Client){"HTTP/1": listenItself, "HTTP/2": h2Server} {
 		for name, phase := range panicPhases {
@@ -353,7 +340,7 @@ func (p panicPhase) provide(srv *server.Server) {
 	})
 }
 
-// statusOf returns the status of a whole response, or 0 if there is none.
+// statusOf returns the status of a whole response, or 0 if it was cut off.
 func statusOf(t *testing.T, c *http.Client, url string) int {
 	res, err := request(t, c, "GET", url)
 	if err != nil {

@@ -105,8 +105,8 @@ func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	})
 }
 
-// A policy cannot be prefetched, because that would charge requests whose handler does not ask. Nor can
-// LoggedIn, because the route would not require it.
+// A policy cannot be prefetched, because that would charge requests whose handler does not ask. Nor can LoggedIn,
+// because the route would not require it.
 func TestRequirementsThatAreNoProperties(t *testing.T) {
 	property := reflect.TypeFor[server.Property]()
 	require.False(t, reflect.TypeOf(session.LoggedIn).Implements(property))
@@ -127,8 +127,8 @@ var (
 	stuck     = reqctx.NewKey[int]("stuck")
 )
 
-// provideStuck provides stuck, which sends the error of its context when that has ended. It then returns, or
-// waits for release if it does not heed its context.
+// provideStuck provides stuck, which sends the error of its context when that has ended. It then returns, or waits
+// for release if it does not heed its context.
 func provideStuck(srv *server.Server, heeds bool) (canceled chan error, release chan struct{}) {
 	canceled, release = make(chan error, 1), make(chan struct{})
 	reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {
@@ -159,7 +159,7 @@ func askOn(t *testing.T, srv *server.Server, own bool) chan answer {
 	return answered
 }
 
-// requireNone checks that no answer comes for a while.
+// requireNone checks that there is no answer for a while.
 func requireNone(t *testing.T, answered chan answer) {
 	select {
 	case res := <-answered:

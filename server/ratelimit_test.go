@@ -122,8 +122,7 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	require.Equal(t, []string{"take p:192.0.2.1", "refund p:192.0.2.1", "count p:192.0.2.1"}, store.keys)
 }
 
-// A middleware inside of a server that has no such policy charges by itself, by a key
-// that may read the server's properties.
+// A middleware whose policy the server does not have charges by itself. Its key may read the server's properties.
 func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = ratelimit.FirstOf(server.BySession(), ratelimit.ByIP())
@@ -142,8 +141,8 @@ func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 	require.Regexp(t, `^take p:0:[\w-]{16}$`, store.keys[0])
 }
 
-// A server inside of a middleware has properties of its own: its takes are charged beside the
-// middleware's. So are those of two policies with one name.
+// A server inside of a middleware has properties of its own: its takes are charged beside the middleware's. So are
+// those of two policies with one name.
 func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	store, own := newCalls(t), newCalls(t)
 	p := policy(t, "p")
@@ -159,8 +158,8 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	require.Len(t, own.keys, 1)
 }
 
-// TestSeveralPoliciesAreListed has a middleware with another policy than the server's: neither is the
-// request's only one.
+// TestSeveralPoliciesAreListed has a middleware with another policy than the server's: neither is the request's only
+// one.
 func TestSeveralPoliciesAreListed(t *testing.T) {
 	store, p, other := newCalls(t), policy(t, "p"), policy(t, "other")
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
@@ -234,8 +233,8 @@ func login2(t *testing.T, srv *server.Server) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// TestFailedLoginsOnly has a handler that gives the charge of a right password back, and wrong ones that
-// are sent at once.
+// TestFailedLoginsOnly has a handler that gives the charge of a right password back, and wrong ones that are sent at
+// once.
 func TestFailedLoginsOnly(t *testing.T) {
 	failures := policy(t, "failures") // 3 per minute
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{failures}})

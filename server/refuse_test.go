@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,28 +87,19 @@ type sliceObserver struct {
 }
 
 func TestFailedCleanUpNamesItsRequest(t *testing.T) {
-	srv, log := newServer(t, server.Options{})
-	srv.HandleFunc("/a", func(_ http.ResponseWriter, req *server.Request) error {
-		req.OnClose(func() error { return errors.New("why") })
-		return nil
-	})
-	srv.HandleFunc("/b", func(_ http.ResponseWriter, req *server.Request) error {
-		req.OnClose(func() error { panic("what") })
-		return nil
-	})
-	send(srv, httptest.NewRequest(http.MethodPost, "/a", nil))
-	line := log.only(t)
-	require.Equal(t, "request clean-up failed", line["msg"])
-	require.Equal(t, "POST", line["method"])
-	require.Equal(t, "/a", line["path"])
-	require.Equal(t, `reqctx: closing "OnClose": why`, line["error"])
-	require.NotContains(t, line, "stack")
-
-	send(srv, httptest.NewRequest(http.MethodGet, "/b", nil))
-	line = log.at("ERROR")[1]
-	require.Equal(t, "/b", line["path"])
-	require.Equal(t, `reqctx: closing "OnClose": lazy: OnClose panicked: what`, line["error"])
-	require.Contains(t, line["stack"], "refuse_test.go", "where it happened")
+	for want, cleanUp := range map[string]func() error{
+		`reqctx: closing "OnClose": why`:                          func() error { return errors.New("why") },
+		`reqctx: closing "OnClose": lazy: OnClose panicked: what`: func() error { panic("what") },
+	} {
+		srv, log := newServer(t, server.Options{})
+		srv.HandleFunc("/a", func(_ http.ResponseWriter, req *server.Request) error { req.OnClose(cleanUp); return nil })
+		ask(srv, "POST", "/a")
+		line := log.only(t)
+		require.Equal(t, []any{"request clean-up failed", "POST", "/a", want}, []any{line["msg"], line["method"], line["path"], line["error"]})
+		stack, panicked := line["stack"].(string)
+		require.Equal(t, strings.Contains(want, "panicked"), panicked)
+		require.Equal(t, panicked, strings.Contains(stack, "refuse_test.go"))
+	}
 }
 
 func TestCrossOriginRequests(t *testing.T) {

@@ -127,8 +127,8 @@ func TestRequire(t *testing.T) {
 	})
 }
 
-// The requirements of a request are ordinary properties: the response varies with them, and a
-// handler reads them again.
+// The requirements of a request are ordinary properties: the response varies with them, and a handler reads them
+// again.
 func TestRequiredPropertiesAreRead(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	calls := provideBoth(srv)
@@ -263,7 +263,7 @@ func TestPropertiesThatStillRunAtTheEnd(t *testing.T) {
 	}
 }
 
-// denial is a requirement that no request meets.
+// denial is a requirement that always fails.
 type denial struct{}
 
 func (denial) Start(context.Context) error   { return nil }

@@ -106,8 +106,8 @@ func TestStrangersAreNotCharged(t *testing.T) {
 	require.Equal(t, 401, ask(srv, "GET", "/together").StatusCode)
 }
 
-// A policy whose key is in the body runs on the handler's goroutine if it stands alone, so that an
-// error is sent although the body has not been read.
+// A policy whose key is in the body runs on the handler's goroutine if it stands alone, so that an error is sent
+// although the body has not been read.
 func TestLimitByTheBody(t *testing.T) {
 	user := reqctx.NewKey[string]("user of the body")
 	p := policy(t, "p")

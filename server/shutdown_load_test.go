@@ -61,7 +61,7 @@ func (l *load) run(t *testing.T, get func(n string) (string, error)) {
 	}
 }
 
-// check fails if a request that reached its handler has no whole response.
+// check fails if a request has reached its handler and has no whole response.
 func (l *load) check(t *testing.T) {
 	t.Helper()
 	began := 0
@@ -80,8 +80,7 @@ func (l *load) check(t *testing.T) {
 	t.Logf("%d requests were answered, %d connections refused", began, l.refused.Load())
 }
 
-// getRaw sends one request on a connection, dialled if it is nil, and returns the connection if it can be
-// used again.
+// getRaw sends one request on a connection, dialled if it is nil, and returns the connection if it can be used again.
 func getRaw(addr, n, fields string, conn *net.TCPConn) (string, *net.TCPConn, error) {
 	if conn == nil {
 		c, err := net.Dial("tcp", addr)
@@ -115,8 +114,7 @@ func exchangeOn(conn net.Conn, request string) (answer, error) {
 	return answer{res, string(body)}, err
 }
 
-// A Shutdown under load drops no request: each is answered, or its connection is refused. The clients send
-// nothing again.
+// A Shutdown under load drops no request: each is answered, or its connection is refused. The clients do not retry.
 func TestShutdownUnderLoadDropsNoRequest(t *testing.T) {
 	for name, fields := range map[string]string{"kept alive": "", "one request each": "Connection: close\r\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +132,8 @@ func TestShutdownUnderLoadDropsNoRequest(t *testing.T) {
 	}
 }
 
-// Nor does one over HTTP/2: GOAWAY names the last stream that is served, and net/http's client sends later ones
-// again, on a connection that is then refused.
+// Over HTTP/2, GOAWAY names the last stream that is served. net/http's client sends later requests again, on a
+// connection that is refused.
 func TestShutdownUnderLoadOverHTTP2(t *testing.T) {
 	releases(t)
 	for range 2 {
@@ -149,8 +147,8 @@ func TestShutdownUnderLoadOverHTTP2(t *testing.T) {
 	}
 }
 
-// shutDownUnderLoad has clients send requests until some thousands were answered, and shuts the server down
-// under them.
+// shutDownUnderLoad has clients send requests until some thousands were answered, and shuts the server down under
+// them.
 func shutDownUnderLoad(t *testing.T, listen func(testing.TB, *server.Server) (string, *http.Client), run func(*load, string, *http.Client)) {
 	t.Helper()
 	srv, logs := newServer(t, server.Options{})
@@ -171,8 +169,8 @@ func shutDownUnderLoad(t *testing.T, listen func(testing.TB, *server.Server) (st
 	require.Empty(t, logs.at("ERROR"))
 }
 
-// A connection that is in its TLS handshake when Shutdown begins is served if it has a request, and then
-// ended; it doesn't hold Shutdown up.
+// A connection that is in its TLS handshake when Shutdown begins is served if it has a request. It does not delay
+// Shutdown.
 func TestShutdownDuringHandshake(t *testing.T) {
 	for name, asks := range map[string]bool{"silent": false, "with a request": true} {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,8 @@ func reading(t *testing.T) *server.Server {
 	return srv
 }
 
-// Clients that send a byte now and then (slowloris) lose their connections, and other clients are served
-// all the time.
+// Clients that send a byte now and then (slowloris) lose their connections, and other clients are served all the
+// time.
 func TestSlowClientsLoseTheirConnections(t *testing.T) {
 	releases(t)
 	url, c := listenItself(t, reading(t))
@@ -101,8 +101,7 @@ func (s *slowClient) run() {
 	s.closed.Store(true)
 }
 
-// requireCut runs the clients until the server has closed their connections. All the while, c gets its
-// responses.
+// requireCut runs the clients until the server has closed their connections. All the while, c gets its responses.
 func requireCut(t *testing.T, clients []*slowClient, url string, c *http.Client) {
 	t.Helper()
 	c.Timeout = 10 * time.Second
@@ -155,8 +154,8 @@ func rapidReset(c net.Conn, n int) {
 }
 
 // A client that opens and resets streams as fast as it can (CVE-2023-44487) doesn't have more than maxStreams
-// requests handled at once: its handlers go on after the reset if they don't watch their context. More that
-// wait for them end the connection. Other clients are served meanwhile.
+// requests handled at once: its handlers go on after the reset if they don't watch their context. More that wait for
+// them end the connection. Other clients are served meanwhile.
 func TestRapidResets(t *testing.T) {
 	const attackers = 4
 	for name, deaf := range map[string]bool{"handlers that heed the reset": false, "handlers that go on": true} {

@@ -21,8 +21,8 @@ import (
 	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// A request uses Redis while its tasks run, which end with it: no response waits for them. The stores give up
-// after a second.
+// A request uses Redis while its tasks run until its end. They do not delay the response. The stores give up after a
+// second.
 func TestTasksDelayNoResponse(t *testing.T) {
 	client := testhost.StartRedis(t).Client(nil)
 	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: time.Second})
@@ -78,7 +78,7 @@ func TestTasksDelayNoResponse(t *testing.T) {
 	}
 }
 
-// A task can tell the end of the handler from a client that is gone.
+// A task can distinguish the end of the handler from a client that has left.
 func TestCauseOfATasksEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		major int

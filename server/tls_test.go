@@ -24,8 +24,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// pair is a self-signed certificate with its key. Those with names of one length are
-// of one size.
+// pair is a self-signed certificate with its key. Those with names of one length are of one size.
 type pair struct{ cert, key []byte }
 
 func newPair(tb testing.TB, name string) pair {
@@ -49,8 +48,8 @@ func newPair(tb testing.TB, name string) pair {
 	}
 }
 
-// pemFiles are where a server finds its pair. Each write is a minute younger than the
-// last one, so that no test depends on how fine the times of files are.
+// pemFiles are the files of a server's pair. Each write is a minute newer than the last one, so that tests do not
+// depend on the resolution of file times.
 type pemFiles struct {
 	tb        testing.TB
 	cert, key string
@@ -84,8 +83,8 @@ func serveTLS(t *testing.T, srv *server.Server, f *pemFiles) *pipes {
 	return p
 }
 
-// shake makes one connection and returns the name of the server's certificate. In TLS
-// 1.3 the server would write on after the handshake, and a pipe has no buffer.
+// shake makes one connection and returns the name of the server's certificate. It uses TLS 1.2: with 1.3, the server
+// writes after the handshake, and a pipe has no buffer.
 func shake(p *pipes) (string, error) {
 	conn, err := p.dial(context.Background(), "", "")
 	if err != nil {
@@ -99,8 +98,7 @@ func shake(p *pipes) (string, error) {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-// requireServed checks which certificate a new connection gets, after the files have
-// been looked at once more.
+// requireServed checks which certificate a new connection gets, after the files have been looked at once more.
 func requireServed(t *testing.T, p *pipes, name string) {
 	t.Helper()
 	<-time.After(time.Second)
@@ -231,7 +229,7 @@ func TestNewCertificateIsServed(t *testing.T) {
 	})
 }
 
-// A file that is renamed into place can look like the old one.
+// A file that replaces another by a rename can have the same size and time.
 func TestNewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
@@ -247,8 +245,7 @@ func TestNewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
 	})
 }
 
-// While the files are wrong, the old pair is served and the log has one line; when
-// they are right, they are served.
+// While the files are wrong, the old pair is served and the error is logged once. Correct files are served.
 func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 	for name, spoil := range map[string]func(f *pemFiles, next pair){
 		"no certificate": func(f *pemFiles, _ pair) { require.NoError(f.tb, os.Remove(f.cert)) },
@@ -287,7 +284,7 @@ func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 	}
 }
 
-// A file that goes and comes back as it was is no new certificate.
+// A file that disappears and comes back unchanged is not a new certificate.
 func TestCertificateFilesRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -305,8 +302,7 @@ func TestCertificateFilesRestored(t *testing.T) {
 	})
 }
 
-// Clients that come at once, just when the files have changed or are being changed,
-// all get a certificate.
+// Clients that connect while the files change all get a certificate.
 func TestHandshakesWhileFilesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})

@@ -131,8 +131,7 @@ func TestMiddlewareThatCompresses(t *testing.T) {
 	}
 }
 
-// However early a middleware answers, a handler that fails later neither crashes the process nor
-// appends a problem.
+// If a handler fails after a middleware has answered, the process does not crash and no problem is appended.
 func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
 	for name, late := range map[string]bool{"before the handler": false, "and left the handler behind": true} {
 		t.Run(name, func(t *testing.T) {

@@ -24,9 +24,8 @@ import (
 
 type routeKey struct{}
 
-// router is a ServeMux that treats requests and writers as the routers of others do:
-// handlers get a copy of the request, with a context of the router's, and a writer
-// around the server's.
+// router is a ServeMux that treats requests and writers as the routers of others do: handlers get a copy of the
+// request, with a context of the router's, and a writer around the server's.
 func router(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), routeKey{}, "route"))
@@ -57,7 +56,7 @@ func visit(tb testing.TB, r *http.Request) {
 // plainCookies has sessions work without TLS.
 var plainCookies = server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}}
 
-// What the wrapped handler answers is its own; what fails around it is a problem.
+// Responses of a wrapped handler are not changed. Its panics become problems.
 func TestWrapLeavesResponsesAsTheyAre(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	mux := http.NewServeMux()
@@ -96,7 +95,7 @@ func recoverer(h http.Handler) http.Handler {
 	})
 }
 
-// A panic that reaches the server saves nothing. One that is recovered before is a response.
+// A panic that reaches the server saves nothing. If a middleware recovers it, there is an ordinary response.
 func TestWrapCommitsWhatAMiddlewareRecovers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		build func(srv *server.Server, h http.Handler) http.Handler
@@ -129,8 +128,7 @@ func markingMux(t *testing.T) *http.ServeMux {
 	return mux
 }
 
-// However wraps and servers are put into each other, a request has one session and
-// its commit is one.
+// However wraps and servers are nested, a request has one session and one commit.
 func TestNestedWraps(t *testing.T) {
 	for name, build := range map[string]func(srv *server.Server, h http.Handler) http.Handler{
 		"one": func(srv *server.Server, h http.Handler) http.Handler { return srv.Wrap(h) },
@@ -154,15 +152,7 @@ func TestNestedWraps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, l := newServer(t, plainCookies)
 			commits, closed := 0, 0
-			reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
-				Resolve: func(context.Context) (string, error) { return "1", nil },
-				Commit: func(_ context.Context, v string, _ int, h http.Header) error {
-					commits++
-					h.Add("X-Mark", v)
-					return nil
-				},
-				Close: func(context.Context, string, error) error { closed++; return nil },
-			})
+			provide(srv, func(h http.Header) error { commits++; h.Add("X-Mark", "1"); return nil }, func() error { closed++; return nil })
 			inner := markingMux(t)
 			inner.HandleFunc("/404", http.NotFound)
 			h := build(srv, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,8 +183,8 @@ func router2(h http.Handler) http.Handler {
 	return router(mux)
 }
 
-// The standard library's parser and ours see the same form, whichever comes first, and
-// also if the router works on a copy of the request.
+// The standard library's parser and package params get the same form, in any order, and also if the router copies the
+// request.
 func TestParseFormAndParamsAgree(t *testing.T) {
 	form := url.Values{"a": {"1", "2"}, "b": {"ä & b"}, "empty": {""}}
 	standard := func(r *http.Request) error {
@@ -255,8 +245,7 @@ func TestParseFormAndParamsAgree(t *testing.T) {
 	}
 }
 
-// Wherever a server is mounted, each request has one set of properties in each
-// server that it passes, and each is committed once.
+// Wherever a server is mounted, each request has one set of properties in each server that it passes, committed once.
 func TestNestedServers(t *testing.T) {
 	var commits, resolved int
 	provide := func(srv *server.Server) *server.Server {
@@ -390,8 +379,8 @@ func through(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(passer{w}, r) })
 }
 
-// What a handler of the same server answers goes to the writer that it was given,
-// the errors too; what its properties add to the header belongs to the whole.
+// A nested handler of the same server writes to the writer that it was given, and so do its errors. The header fields
+// of its properties belong to the outer response.
 func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)

@@ -19,8 +19,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A TimeoutHandler answers while the handler still runs, on a goroutine of its own.
-// Nothing that it does then reaches the response or the session.
+// A TimeoutHandler answers while the handler still runs, on a goroutine of its own. Nothing that it does then reaches
+// the response or the session.
 func TestWrapUnderAnExpiredTimeout(t *testing.T) {
 	for name, build := range map[string]func(srv *server.Server, h http.Handler) http.Handler{
 		"within": func(srv *server.Server, h http.Handler) http.Handler {
@@ -74,8 +74,8 @@ func TestWrapUnderAnExpiredTimeout(t *testing.T) {
 	}
 }
 
-// The same with everything at once, for the race detector: the handler fails, or
-// panics, just when the time is over, and the commit fails too.
+// The same with everything at once, for the race detector: the handler fails, or panics, just when the time is over,
+// and the commit fails too.
 func TestWrapUnderATimeoutRaces(t *testing.T) {
 	for name, fail := range map[string]bool{"commit": false, "failed commit": true} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func impatient(t *testing.T, o server.Options) *server.Server {
 	return srv
 }
 
-// A handler that a TimeoutHandler has left goes on to parse a form. Its files are removed when it
-// returns, on its own goroutine.
+// A handler that a TimeoutHandler has left goes on to parse a form. Its files are removed when it returns, on its own
+// goroutine.
 func TestFormOfAnAbandonedHandler(t *testing.T) {
 	srv := impatient(t, server.Options{})
 	files := make(chan string, 1)
@@ -162,8 +162,8 @@ type patterns struct{ ended chan string }
 
 func (p patterns) RequestEnd(_ context.Context, info server.RequestInfo) { p.ended <- info.Pattern }
 
-// The end of a request does not read what an abandoned handler writes to its copy of the request,
-// for the race detector: its forms, its path values, and its pattern if a mux is mounted.
+// The end of a request does not read what an abandoned handler writes to its copy of the request, for the race
+// detector: its forms, its path values, and its pattern if a mux is mounted.
 func TestAbandonedHandlersWriteToTheirRequest(t *testing.T) {
 	writes := map[string]func(r *http.Request){
 		"form":      func(r *http.Request) { _ = r.ParseForm() },

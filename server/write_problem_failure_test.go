@@ -191,7 +191,7 @@ func TestWriteProblemAfterAPanic(t *testing.T) {
 	l.only(t)
 }
 
-// A handler that a middleware has left behind may fail while the middleware's error is written.
+// A handler that a middleware has left may fail while the middleware's error is written.
 func TestWriteProblemRunsOnceAtATime(t *testing.T) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	srv, _ := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
@@ -256,8 +256,8 @@ func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
 	}
 }
 
-// The response of a middleware is complete, also if it answers while WriteProblem runs for a handler that
-// it has left.
+// The response of a middleware is complete, also if it answers while WriteProblem runs for a handler that it has
+// left.
 func TestWriteErrorInWriteProblemOfAnAbandonedHandler(t *testing.T) {
 	begun, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	o := &watcher{}

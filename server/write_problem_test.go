@@ -88,7 +88,7 @@ func TestWriteProblem(t *testing.T) {
 	}
 }
 
-// The handlers' own error responses, and those of other routers, are theirs.
+// Error responses that handlers and other routers write themselves are not changed.
 func TestWriteProblemLeavesOtherResponses(t *testing.T) {
 	srv, _ := newServer(t, server.Options{WriteProblem: writePage})
 	srv.Handle("GET /own", http.NotFoundHandler())
@@ -110,7 +110,7 @@ func TestWriteProblemGetsTheRequestOfTheMiddleware(t *testing.T) {
 	require.Equal(t, "value", ask(srv, "GET", "/elsewhere").body)
 }
 
-// A page that needs a login is left for the login page, which gets to know where it was asked for.
+// WriteProblem redirects to the login page and keeps the page to return to.
 func TestLoginRedirect(t *testing.T) {
 	next := session.NewFlash[string]("next")
 	o := &watcher{}
@@ -220,7 +220,7 @@ func TestMiddlewareFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// What the response has of the fields that a middleware, the handler, its problem and WriteProblem set.
+// A middleware, the handler, its problem and WriteProblem set fields of the response.
 func TestHeaderOfAProblem(t *testing.T) {
 	write := func(w http.ResponseWriter) { w.WriteHeader(http.StatusSeeOther) }
 	for name, tt := range map[string]struct {
