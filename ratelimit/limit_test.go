@@ -79,23 +79,16 @@ func TestDenial(t *testing.T) {
 	require.True(t, res.Allowed)
 }
 
-func TestDeniedErrorRoundsUp(t *testing.T) {
+func TestRetrySeconds(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 1, 1: 1, time.Second: 1, time.Second + 1: 2, 90 * time.Second: 90} {
 		require.Equal(t, want, (&ratelimit.DeniedError{RetryAfter: d}).RetrySeconds(), d)
+		require.Equal(t, want, ratelimit.Result{RetryAfter: d}.RetrySeconds(), d)
 	}
+	require.Zero(t, ratelimit.Result{Allowed: true}.RetrySeconds())
+	require.EqualValues(t, 1, ratelimit.Result{Allowed: true, RetryAfter: 1}.RetrySeconds())
 	_, members := (&ratelimit.DeniedError{RetryAfter: time.Second}).Problem()
 	require.Equal(t, "Too many requests. Try again in 1 second.", members["detail"])
 	require.NotContains(t, members, "violated-policies")
-}
-
-func TestResultRetrySeconds(t *testing.T) {
-	for _, tt := range []struct {
-		allowed bool
-		after   time.Duration
-		want    int64
-	}{{false, 0, 1}, {false, 1, 1}, {false, time.Second + 1, 2}, {true, 0, 0}, {true, 1, 1}, {true, time.Second, 1}} {
-		require.Equal(t, tt.want, ratelimit.Result{Allowed: tt.allowed, RetryAfter: tt.after}.RetrySeconds(), tt)
-	}
 }
 
 func TestSeveralRules(t *testing.T) {
@@ -240,16 +233,10 @@ func TestZeroLimit(t *testing.T) {
 func TestNoTakeNoHeader(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	h := q.serve(func(c *reqctx.Host) {
-		l, err := ratelimit.From(c)
-		require.NoError(t, err)
-		res, err := l.Peek()
-		require.NoError(t, err)
-		require.EqualValues(t, 5, res.Remaining)
-		_, err = l.Count()
-		require.NoError(t, err)
-		ok, err := l.Refund()
-		require.NoError(t, err)
-		require.False(t, ok)
+		l := must(ratelimit.From(c))
+		require.EqualValues(t, 5, must(l.Peek()).Remaining)
+		require.Zero(t, must(l.Count()))
+		require.False(t, must(l.Refund()))
 	})
 	require.Empty(t, h)
 	require.Equal(t, 2, q.store.calls)

@@ -49,7 +49,7 @@ func TestMetersAroundALimit(t *testing.T) {
 	q := provide(t, ratelimit.NewPolicy("p", ratelimit.ByIP(), first, ratelimit.Throttle(time.Hour), last))
 	for _, allowed := range []bool{true, false, false} {
 		q.store.calls = 0
-		q.serve(func(c *reqctx.Host) {
+		h := q.serve(func(c *reqctx.Host) {
 			l := must(ratelimit.From(c))
 			res := must(l.Take())
 			require.Equal(t, allowed, res.Allowed)
@@ -60,6 +60,8 @@ func TestMetersAroundALimit(t *testing.T) {
 			require.Equal(t, map[bool]int{true: 2, false: 1}[allowed], q.store.calls, "the take, and then both adds")
 			require.EqualValues(t, 1, must(l.Count()), "what the limit let through")
 		})
+		require.Equal(t, `"p.1h";q=1;w=3600`, h.Get("RateLimit-Policy"), "a rule without a limit is not sent")
+		require.NotContains(t, h.Get("RateLimit"), "first")
 	}
 }
 
@@ -86,26 +88,4 @@ func TestAddChargesEachTime(t *testing.T) {
 		require.False(t, res.Allowed)
 	})
 	require.Equal(t, `"bytes";r=0;t=65`, h.Get("RateLimit"))
-}
-
-// A rule without a limit counts what its neighbours let through.
-func TestMeterBesideALimit(t *testing.T) {
-	p := ipPolicy("ip", 2)
-	p.Rules = []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{}).WithName("all"), p.Rules[0]}
-	q := provide(t, p)
-	for i := range 4 {
-		res, h := q.take("ip")
-		require.Equal(t, i < 2, res.Allowed)
-		require.EqualValues(t, 2, res.Limit)
-		require.EqualValues(t, max(0, 1-i), res.Remaining)
-		require.Equal(t, `"ip.60s";q=2;w=60`, h.Get("RateLimit-Policy"), "a rule without limit is not told")
-		require.NotContains(t, h.Get("RateLimit"), "all")
-	}
-	q.serve(func(c *reqctx.Host) {
-		l := must(ratelimit.From(c))
-		res := must(l.Peek())
-		require.False(t, res.Allowed)
-		require.Equal(t, []string{"ip.60s"}, res.Err().(*ratelimit.DeniedError).Policies)
-		require.EqualValues(t, 2, must(l.Count()), "by the first rule, and only what passed")
-	})
 }

@@ -3,12 +3,9 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,44 +215,6 @@ func TestOpErrorIsNoStoreFailure(t *testing.T) {
 			require.NotErrorIs(t, err, ratelimit.ErrStore)
 		})
 	}
-}
-
-// Methods that look for the key at the same moment share one call of Key.
-func TestOneKeyForTheRequest(t *testing.T) {
-	p := ipPolicy("ip", 5)
-	var calls atomic.Int32
-	p.Key = func(context.Context, *http.Request) (string, error) { return fmt.Sprint("key", calls.Add(1)), nil }
-	q := provide(t, p)
-	store := &lockedKeys{Store: q.store.Store}
-	q.reg = reqctx.NewRegistry(reqctx.Options{})
-	ratelimit.Provide(q.reg, store, p)
-	q.serve(func(c *reqctx.Host) {
-		l := must(ratelimit.From(c))
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = l.Take() })
-		wg.Go(func() { _, _ = l.Peek() })
-		wg.Wait()
-		must(p.CountIn(c, 0))
-	})
-	require.EqualValues(t, 1, calls.Load())
-	require.Equal(t, []string{"ip:key1", "ip:key1", "ip:key1"}, store.keys)
-}
-
-type lockedKeys struct {
-	ratelimit.Store
-	mu   sync.Mutex
-	keys []string
-}
-
-func (s *lockedKeys) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	s.mu.Lock()
-	s.keys = append(s.keys, ops[0].Key)
-	s.mu.Unlock()
-	return s.Store.Do(ctx, ops)
-}
-
-func (s *lockedKeys) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
 // A context that has neither a request nor a peer has no key, whatever Key returns.

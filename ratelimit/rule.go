@@ -115,9 +115,7 @@ func (r Rule) Layout() *layout.Layout {
 }
 
 // SharesCounter reports whether a key has one counter for both rules.
-func (r Rule) SharesCounter(other Rule) bool {
-	return r == other || r.Layout().SharesCounter(other.Layout())
-}
+func (r Rule) SharesCounter(other Rule) bool { return r.Layout().ID == other.Layout().ID }
 
 // String describes the rule, such as "buckets(10 per 1m0s)".
 func (r Rule) String() string {

@@ -173,9 +173,6 @@ func TestWhichRulesShareACounter(t *testing.T) {
 	require.False(t, log.SharesCounter(log.WithStream()))
 	bucket := ratelimit.GCRA(10, time.Minute)
 	require.True(t, bucket.SharesCounter(ratelimit.GCRA(3, time.Minute).WithBurst(7)))
-
-	clash := ratelimit.RuleWithID(ratelimit.FixedWindow(10, time.Minute), r.Layout().ID)
-	require.False(t, r.SharesCounter(clash), "a hash does not decide")
 }
 
 // TestForgedReceipts checks that a refund compares all fields of a receipt.

@@ -101,13 +101,3 @@ func (l *Layout) SetID() {
 	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Per, l.Interval, l.Span, l.Named, l.Name)
 	l.ID = h.Sum64()
 }
-
-// SharesCounter reports whether a key has one counter for the rules of both layouts.
-func (l *Layout) SharesCounter(other *Layout) bool {
-	return l.counter() == other.counter()
-}
-
-// counter returns the fields that distinguish the counters of a key.
-func (l *Layout) counter() Layout {
-	return Layout{Algorithm: l.Algorithm, Stream: l.Stream, Per: l.Per, Interval: l.Interval, Span: l.Span, Named: l.Named, Name: l.Name}
-}
