@@ -28,8 +28,7 @@ func TestStartTakes(t *testing.T) {
 				require.Equal(t, left+1, q.store.calls, "it waits for nothing else")
 				require.NoError(t, p.Start(c))
 				if left == 0 {
-					res := must(p.Take(c))
-					require.EqualValues(t, 4, res.Remaining)
+					require.EqualValues(t, 4, must(p.Take(c)).Remaining)
 				}
 			})
 			require.Equal(t, want, h.Get("RateLimit"))
@@ -179,8 +178,7 @@ func TestRefundOnce(t *testing.T) {
 		wg.Wait()
 		res := must(l.Take())
 		require.True(t, res.Allowed, "the take's result stays")
-		res = must(l.Peek())
-		require.EqualValues(t, 4, res.Remaining)
+		require.EqualValues(t, 4, must(l.Peek()).Remaining)
 	})
 	require.Equal(t, `"ip";r=4;t=65`, h.Get("RateLimit"))
 	require.Empty(t, h.Get("Retry-After"))
@@ -190,8 +188,7 @@ func TestRefundOnce(t *testing.T) {
 	}
 	q.serve(func(c *reqctx.Host) {
 		l, _ := ratelimit.From(c)
-		res := must(l.Take())
-		require.False(t, res.Allowed)
+		require.False(t, must(l.Take()).Allowed)
 		require.False(t, must(l.Refund()), "a denial has nothing to refund")
 	})
 }
@@ -218,8 +215,7 @@ func TestSubject(t *testing.T) {
 		require.Equal(t, "key~192.0.2.1", s, "by the address, behind another sign")
 		require.Zero(t, q.store.calls, "the store isn't asked")
 		must(byKey.Take(c))
-		again := must(byKey.Subject(c))
-		require.Equal(t, s, again)
+		require.Equal(t, s, must(byKey.Subject(c)))
 	})
 }
 

@@ -84,8 +84,7 @@ func TestAddChargesEachTime(t *testing.T) {
 		_, err = p.Add(c, 1<<53+1)
 		require.ErrorIs(t, err, ratelimit.ErrOverflow)
 		require.NotErrorIs(t, err, ratelimit.ErrStore, "the store works")
-		res = must(p.Take(c))
-		require.False(t, res.Allowed)
+		require.False(t, must(p.Take(c)).Allowed)
 	})
 	require.Equal(t, `"bytes";r=0;t=65`, h.Get("RateLimit"))
 }

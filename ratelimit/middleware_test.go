@@ -100,8 +100,7 @@ func TestHandlerBehindAMiddleware(t *testing.T) {
 		for range 3 {
 			require.True(t, must(kept.Refund()))
 		}
-		res = must(kept.Peek())
-		require.EqualValues(t, 3, res.Remaining)
+		require.EqualValues(t, 3, must(kept.Peek()).Remaining)
 		ctx, cancel := context.WithCancel(r.Context())
 		short := must(ratelimit.From(ctx))
 		cancel()
@@ -206,8 +205,7 @@ func TestMiddlewaresStacked(t *testing.T) {
 	outer, inner := ipPolicy("outer", 2), ipPolicy("inner", 9)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for p, limit := range map[*ratelimit.Policy]int64{outer: 2, inner: 9} {
-			res := must(p.Take(r.Context()))
-			require.Equal(t, limit, res.Limit)
+			require.Equal(t, limit, must(p.Take(r.Context())).Limit)
 		}
 		_, err := ratelimit.From(r.Context())
 		require.ErrorContains(t, err, "several policies (inner, outer)")
