@@ -15,6 +15,7 @@ import (
 // propertyKeys are the keys of a policy's properties, the same in every registry. Keys live as long as the process, so a
 // policy makes them once.
 type propertyKeys struct {
+	of    *Policy             // the policy that made them, to detect copies
 	name  string              // the policy's name when they were made
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
@@ -23,11 +24,13 @@ type propertyKeys struct {
 
 // propertyKeys returns p's keys, which it makes on first use.
 func (p *Policy) propertyKeys() *propertyKeys {
-	if k := p.keys.Load(); k != nil {
+	k := p.keys.Load()
+	if k != nil && k.of == p {
 		return k
 	}
 	name := p.String()
-	p.keys.CompareAndSwap(nil, &propertyKeys{ // if two goroutines make them, one result is kept
+	p.keys.CompareAndSwap(k, &propertyKeys{ // if two goroutines make them, one result is kept
+		of:    p,
 		name:  p.Name,
 		terms: reqctx.NewKey[terms](name + ".key"),
 		take:  reqctx.NewKey[*charge](name + ".take"),

@@ -25,7 +25,7 @@ import (
 // They are safe for concurrent use.
 //
 // A policy is identified by its pointer: a Middleware within a server that has the same pointer uses the server's charge.
-// After the first use, a Policy must not be copied, and its Name must not change.
+// A copy of a Policy is another policy. The Name must not change after the first use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits, "-" and "_", at most 64 of them.
 	Name string
@@ -106,7 +106,7 @@ func (p *Policy) check() error {
 	err := checkRules("Rules", p.Rules)
 	k := p.keys.Load()
 	switch {
-	case k != nil && k.name != p.Name:
+	case k != nil && k.of == p && k.name != p.Name:
 		err = fmt.Errorf("its Name was %q when it was first used", k.name)
 	case len(p.Rules) == 0 && p.RulesFor == nil:
 		err = errors.New("Rules is empty")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -134,4 +136,21 @@ func TestTwoRegistriesHaveAPolicy(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestACopyIsAnotherPolicy copies a policy that has been used.
+func TestACopyIsAnotherPolicy(t *testing.T) {
+	generous, strict := ipPolicy("ip", 9), new(ratelimit.Policy)
+	q := provide(t, generous)
+	q.take("ip")
+	reflect.ValueOf(strict).Elem().Set(reflect.ValueOf(generous).Elem()) // an assignment that vet does not see
+	strict.Name, strict.Rules = "strict", ipPolicy("ip", 1).Rules
+	m := newLimiting(t, strict, ratelimit.MiddlewareOptions{})
+	q.serve(func(c *reqctx.Host) {
+		requirePolicyErrors(t, c, strict)
+		m.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			require.EqualValues(t, 1, must(strict.Take(r.Context())).Limit)
+		})).ServeHTTP(httptest.NewRecorder(), c.Request())
+	})
+	require.Equal(t, 1, m.store.calls)
 }
