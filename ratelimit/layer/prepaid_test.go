@@ -159,6 +159,23 @@ func TestAllotmentLeavesMostOfTheRest(t *testing.T) {
 	})
 }
 
+// The demand counts each unit once, so an allotment has about half of the units of a lifetime.
+func TestAllotmentFollowsDemand(t *testing.T) {
+	withPrepaid(t, ratelimit.SlidingLog(1_000_000, time.Hour), PrepaidOptions{}, func(q prepaidTest) {
+		for range 1000 {
+			require.True(q, q.take(1).Allowed)
+			<-time.After(5 * time.Millisecond)
+		}
+		newest := int64(0)
+		for _, call := range q.spy.Calls() {
+			if op := call.Ops[0]; op.Prepaid > 0 {
+				newest = op.N
+			}
+		}
+		require.InDelta(q, 100, newest, 20)
+	})
+}
+
 func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 	for _, r := range []ratelimit.Rule{
 		ratelimit.FixedWindow(1000, 20*time.Second),
