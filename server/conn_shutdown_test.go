@@ -70,9 +70,9 @@ func TestShutdownLetsAConnectionFinish(t *testing.T) {
 // Several that wait for one connection all end with it.
 func TestShutdownsWaitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{})
+		srv, l := newServer(t, server.Options{})
 		work := make(chan struct{})
-		_ = connect(t, srv, func(*server.Conn) error { <-work; return nil })
+		_ = connect(t, srv, func(c *server.Conn) error { <-work; return read(c) })
 		synctest.Wait()
 		one, two := shutdown(t.Context(), srv), shutdown(t.Context(), srv)
 		pending(t, one)
@@ -80,6 +80,7 @@ func TestShutdownsWaitTogether(t *testing.T) {
 		close(work)
 		require.NoError(t, <-one)
 		require.NoError(t, <-two)
+		require.Empty(t, l.at(""), "its first read is after the Shutdown")
 	})
 }
 

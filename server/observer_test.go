@@ -102,6 +102,10 @@ func observedServer(t *testing.T, observers ...server.Observer) *server.Server {
 		_, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("six..."))
 		return err
 	})
+	handle("/hijack", func(w http.ResponseWriter, _ *server.Request) error {
+		_, _, err := http.NewResponseController(w).Hijack()
+		return err
+	})
 	handle("/empty", func(http.ResponseWriter, *server.Request) error { return nil })
 	handle("/error", func(http.ResponseWriter, *server.Request) error { return errBroken })
 	handle("/commit", func(w http.ResponseWriter, req *server.Request) error { _, err := req.Get("observed"); return err })
@@ -137,6 +141,8 @@ func TestObserverGetsTheRequest(t *testing.T) {
 
 	ask(srv, "GET", "/empty")
 	require.Equal(t, 200, w.last(t).Status)
+	srv.ServeHTTP(hijackable{httptest.NewRecorder()}, httptest.NewRequest("GET", "/hijack", nil))
+	require.Zero(t, w.last(t).Status)
 
 	a := ask(srv, "GET", "/elsewhere")
 	got = w.last(t)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -398,4 +399,20 @@ func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	require.Equal(t, 200, res.StatusCode)
 	require.Equal(t, "404 404 ", res.body)
 	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
+}
+
+// A middleware that cancels a handler answers in its place, although the handler has begun to write and fails.
+func TestHandlerThatAMiddlewareHasCancelled(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		next.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		_ = writeText(w, "too slow")
+	}))
+	srv.HandleFunc("GET /", func(w http.ResponseWriter, _ *server.Request) error {
+		return errors.Join(writeText(w, "half"), errSave)
+	})
+	require.Equal(t, "too slow", ask(srv, "GET", "/").body)
+	require.Equal(t, "handler failed after its request had been answered", l.only(t)["msg"])
 }
