@@ -184,7 +184,7 @@ const remembered = 2 * time.Hour
 
 func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
 	r := s.newRequest("one")
-	r.MinInterval = s.units(4)
+	r.MinInterval, r.MaxLifetime = s.units(4), s.units(100)
 	s.mustAcquire(t, "u", r)
 	s.advance(t, 1)
 	d := s.requireDenied(t, "u", r, coord.ErrHeld)
@@ -194,18 +194,12 @@ func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
 	d = s.requireDenied(t, "u", r, coord.ErrHeld)
 	s.requireAbout(t, d.RetryAfter, 19)
 	s.requireAbout(t, d.Soonest, 19)
-}
-
-func testRenewalIsNoBeginning(t *testing.T, s *subject) {
-	r := s.newRequest("one")
-	r.MinInterval, r.MaxLifetime = s.units(20), s.units(100)
-	s.mustAcquire(t, "u", r)
-	for range 2 {
-		s.advance(t, 9)
+	for range 2 { // a renewal does not begin the interval again
+		s.advance(t, 8)
 		_, err := s.Renew(t.Context(), "u", r)
 		requireNoError(t, err)
 	}
-	s.advance(t, 2)
+	s.advance(t, 3)
 	requireNoError(t, s.Release(t.Context(), "u", r))
 	s.mustAcquire(t, "u", r)
 }
@@ -219,6 +213,9 @@ func testUsersAreSeparate(t *testing.T, s *subject) {
 		s.requireHolder(t, user, "of "+user[:1])
 		s.requireDenied(t, user, s.newRequest("two"), coord.ErrHeld)
 	}
+	longest := s.newRequest(strings.Repeat("n", coord.MaxName))
+	longest.Lifetime, longest.MaxLifetime, longest.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
+	s.mustAcquire(t, "longest", longest)
 }
 
 func testFencingNumberOfForgottenUser(t *testing.T, s *subject) {
@@ -228,10 +225,4 @@ func testFencingNumberOfForgottenUser(t *testing.T, s *subject) {
 		s.mustAcquire(t, "v", s.newRequest("one")) // may remove expired records
 		s.advance(t, 10)
 	}
-}
-
-func testLongestLease(t *testing.T, s *subject) {
-	r := s.newRequest(strings.Repeat("n", coord.MaxName))
-	r.Lifetime, r.MaxLifetime, r.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
-	s.mustAcquire(t, strings.Repeat("u", coord.MaxName), r)
 }

@@ -3,27 +3,32 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/lazyreq/lazyreq/coord"
 )
 
+// requireOne fails unless one of 50 concurrent calls of f succeeds and the others return the error other.
+func requireOne(t *testing.T, other error, f func() error) {
+	t.Helper()
+	if n := runConcurrently(50, func(int) bool { return !errors.Is(f(), other) }); n != 1 {
+		t.Fatalf("%d of 50 calls succeeded, or failed with another error than %v", n, other)
+	}
+}
+
 func testConcurrentAcquisitions(t *testing.T, s *subject) {
 	for range 10 {
-		var winner atomic.Pointer[coord.LeaseRequest]
-		if n := runConcurrently(50, func(int) bool {
+		winner := make(chan coord.LeaseRequest, 50)
+		requireOne(t, coord.ErrHeld, func() error {
 			r := s.newRequest("one")
 			_, err := s.Acquire(t.Context(), "u", r)
 			if err == nil {
-				winner.Store(&r)
+				winner <- r
 			}
-			return !errors.Is(err, coord.ErrHeld)
-		}); n != 1 {
-			t.Fatalf("%d of 50 acquisitions succeeded, or failed with another error than ErrHeld", n)
-		}
-		requireNoError(t, s.Release(t.Context(), "u", *winner.Load()))
+			return err
+		})
+		requireNoError(t, s.Release(t.Context(), "u", <-winner))
 	}
 }
 
@@ -52,53 +57,6 @@ func testHoldersDontOverlap(t *testing.T, s *subject) {
 	if wrong.Load() != 0 || got.Load() == 0 {
 		t.Fatalf("of %d holders, %d were not alone, or had a number that was not the largest", got.Load(), wrong.Load())
 	}
-}
-
-// Many calls of one kind run at the same time, each with its own arguments.
-func testConcurrentCallsAreSeparate(t *testing.T, s *subject) {
-	const n = 40
-	keys, requests := make([]coord.TokenKey, n), make([]coord.LeaseRequest, n)
-	each := func(what string, f func(k int, name string) bool) {
-		t.Helper()
-		if yes := runConcurrently(n, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != n {
-			t.Fatalf("%s: %d of %d calls got something that is not theirs", what, n-yes, n)
-		}
-	}
-	each("issue", func(k int, name string) bool {
-		keys[k] = newKey()
-		return s.Issue(t.Context(), keys[k], []byte(name), s.units(10+k), s.units(100+k)) == nil
-	})
-	each("inspect", func(k int, name string) bool {
-		tok, err := s.Inspect(t.Context(), keys[k])
-		return err == nil && string(tok.Metadata) == name &&
-			tok.Expires.Sub(tok.Issued) == s.units(10+k) && tok.Forgotten.Sub(tok.Expires) == s.units(100+k)
-	})
-	each("use", func(k int, name string) bool {
-		tok, err := s.Use(t.Context(), keys[k], name)
-		return err == nil && string(tok.Metadata) == name && tok.UsedBy == name
-	})
-	each("revoke", func(k int, name string) bool { return errors.Is(s.Revoke(t.Context(), keys[k]), coord.ErrUsed) })
-
-	each("acquire", func(k int, name string) bool {
-		r := s.newRequest(name)
-		r.Lifetime, r.MaxLifetime = s.units(10+k), s.units(1000)
-		requests[k] = r
-		number, err := s.Acquire(t.Context(), name, r)
-		return err == nil && number > 0
-	})
-	each("holder", func(k int, name string) bool {
-		h, held, err := s.Holder(t.Context(), name)
-		return err == nil && held && h.Name == name && h.Until.Sub(h.Since) == s.units(10+k)
-	})
-	s.advance(t, 5)
-	each("renew", func(k int, name string) bool {
-		left, err := s.Renew(t.Context(), name, requests[k])
-		return err == nil && left == s.units(10+k)
-	})
-	each("release", func(k int, name string) bool {
-		other := s.Release(t.Context(), name, requests[(k+1)%n])
-		return errors.Is(other, coord.ErrLost) && s.Release(t.Context(), name, requests[k]) == nil
-	})
 }
 
 func testEndedContext(t *testing.T, s *subject) {

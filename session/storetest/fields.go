@@ -67,17 +67,15 @@ func testFieldsOfAnyBytes(t *testing.T, s *subject) {
 }
 
 func testBytesCopied(t *testing.T, s *subject) {
-	i := newID()
-	value := []byte("before")
-	changes := map[string]storage.Change{"f": {Op: storage.OpSet, Value: value}}
-	d := s.newDelta(i, changes)
+	i, value := newID(), []byte("before")
+	d := s.newDelta(i, map[string]storage.Change{"f": {Op: storage.OpSet, Value: value}})
 	d.Create = true
 	requireNoError(t, s.store.Commit(t.Context(), d))
 	early, err := s.load(t, i)
 	requireNoError(t, err)
 
 	copy(value, "edited")
-	changes["g"] = storage.Change{Op: storage.OpSet}
+	d.Changes["g"] = storage.Change{Op: storage.OpSet}
 	s.requireFields(t, i, map[string]string{"f": "before"})
 
 	requireNoError(t, s.commit(t, i, setChange("f", "after")))

@@ -21,21 +21,14 @@ func testIdleSessionEnds(t *testing.T, s *subject) {
 	s.requireFields(t, kept, nil)
 }
 
-func testLoadTouches(t *testing.T, s *subject) {
-	i := s.create(t, map[string]string{"user": "ada"})
-	for range 4 {
-		s.advance(t, 8)
-		s.requireFields(t, i, map[string]string{"user": "ada"})
-	}
-}
-
-func testCommitTouches(t *testing.T, s *subject) {
-	i := s.create(t, nil)
+func testUseTouches(t *testing.T, s *subject) {
+	loaded, committed := s.create(t, nil), s.create(t, nil)
 	for _, changes := range []map[string]storage.Change{setChange("a", "1"), nil, setChange("a", "2"), {"a": {Op: storage.OpDelete}}} {
 		s.advance(t, 8)
-		requireNoError(t, s.commit(t, i, changes))
+		s.requireFields(t, loaded, nil)
+		requireNoError(t, s.commit(t, committed, changes))
 	}
-	s.requireFields(t, i, nil)
+	s.requireFields(t, committed, nil)
 }
 
 // testLoadBeforeTouchIsDue loads when the touch is not due, so that the session ends as if it had not been loaded.
