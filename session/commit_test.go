@@ -67,12 +67,10 @@ func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 		}
 		wg.Go(func() { _ = c.Commit(http.StatusOK, http.Header{}) })
 		wg.Wait()
-		_, err := s.end(t, c)
-		require.NoError(t, err)
+		must(s.end(t, c))
 		s.do(t, cookie, func(_ context.Context, v session.Session) {
 			for i, name := range names {
-				got, err := v.Get(name)
-				require.NoError(t, err)
+				got := must(v.Get(name))
 				require.Equal(t, errs[i] == nil, got == true)
 				require.True(t, errs[i] == nil || errors.Is(errs[i], reqctx.ErrCommitted))
 			}

@@ -55,11 +55,10 @@ func TestSlowRequest(t *testing.T) {
 			s := newSite(t, session.Options{})
 			cookie := s.login(t, "ada")
 			slow := s.begin(t, cookie)
-			_, err := from(t, slow).Exists()
-			require.NoError(t, err)
+			must(from(t, slow).Exists())
 			ended := s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, tt.other(v)) })
 
-			err = tt.slow(from(t, slow))
+			err := tt.slow(from(t, slow))
 			h, commitErr := s.end(t, slow)
 			err = errors.Join(err, commitErr)
 			if require.ErrorIs(t, err, tt.want); err != nil {
@@ -98,8 +97,7 @@ func TestConcurrentUseOfOneSession(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	h, err := s.end(t, c)
-	require.NoError(t, err)
+	h := must(s.end(t, c))
 	cookieOf(t, h)
 }
 
@@ -123,8 +121,7 @@ func TestNoLockIsHeldOverStoreCalls(t *testing.T) {
 	require.NoError(t, v.Destroy())
 	require.NoError(t, v.Set("a", 2))
 	s.store.onCommit = use
-	h, err := s.end(t, c)
-	require.NoError(t, err)
+	h := must(s.end(t, c))
 	cookieOf(t, h)
 }
 

@@ -140,8 +140,7 @@ func TestSessionOfAnOuterRequest(t *testing.T) {
 	require.NoError(t, visits.Set(inner, 1))
 	require.NoError(t, from(t, inner).Renew())
 	require.NoError(t, inner.Finish())
-	_, err := s.end(t, outer)
-	require.NoError(t, err)
+	must(s.end(t, outer))
 
 	outer = s.begin(t, cookie)
 	inner = reqctx.New(outer, reqctx.NewRegistry(reqctx.Options{}))

@@ -73,8 +73,7 @@ func TestFailedDestroyKeepsEverything(t *testing.T) {
 	err := from(t, c).Destroy()
 	require.ErrorIs(t, err, errDown)
 	requireStatus(t, err, http.StatusServiceUnavailable)
-	h, err := s.end(t, c)
-	require.NoError(t, err)
+	h := must(s.end(t, c))
 	require.Empty(t, h["Set-Cookie"])
 	require.Equal(t, "ada", s.user(t, cookie))
 }

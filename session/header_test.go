@@ -25,8 +25,7 @@ func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context
 	}
 	c.SetRequest(r)
 	handler(c, from(t, c))
-	h, err := s.end(t, c)
-	require.NoError(t, err)
+	h := must(s.end(t, c))
 	return h
 }
 
@@ -97,11 +96,8 @@ func TestTokenInQueryOrFormIsIgnored(t *testing.T) {
 		before := s.store.calls()
 		c := reqctx.New(t.Context(), s.reg)
 		c.SetRequest(r)
-		exists, err := from(t, c).Exists()
-		require.NoError(t, err)
-		require.False(t, exists, name)
+		require.False(t, must(from(t, c).Exists()), name)
 		require.Equal(t, before, s.store.calls())
-		_, err = s.end(t, c)
-		require.NoError(t, err)
+		must(s.end(t, c))
 	}
 }

@@ -182,11 +182,3 @@ func BenchmarkMemoryLoadAmong100000(b *testing.B) {
 
 // pass moves the clock of a synctest bubble by d.
 func pass(d time.Duration) { <-time.After(d) }
-
-// must returns v. It panics if err is not nil.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
