@@ -50,8 +50,8 @@ func (p *Proxy) serve(l *net.TCPListener, client *net.TCPConn) {
 	p.mu.Unlock()
 }
 
-// forward forwards what from sends, and ends the link after it. Reading does not wait for bytes in
-// flight, so that latency does not limit the rate.
+// forward forwards all bytes from from, and then ends the link. Reading does not wait for bytes in flight, so that
+// latency does not limit the rate.
 func (k *link) forward(direction int, from, to *net.TCPConn) {
 	chunks := make(chan chunk, 1024)
 	k.p.work.Go(func() { k.deliver(direction, chunks, to) })
@@ -88,8 +88,7 @@ func (k *link) deliver(direction int, chunks <-chan chunk, to *net.TCPConn) {
 	}
 }
 
-// waitUntilDue returns when bytes that are due then may pass, and the proxy does not stall. It returns false if
-// the link ends first.
+// waitUntilDue waits until a time, and until the proxy does not stall. It returns false if the link ends first.
 func (k *link) waitUntilDue(due time.Time) bool {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -120,7 +119,7 @@ func (k *link) close() {
 }
 
 func (k *link) reset() {
-	_ = k.client.SetLinger(0) // closed with bytes to send or not, it sends RST
+	_ = k.client.SetLinger(0) // then Close sends RST
 	_ = k.server.SetLinger(0)
 	k.close()
 }
@@ -137,8 +136,8 @@ func (p *Proxy) stallState() (stalled bool, changed <-chan struct{}) {
 	return p.stalled, p.changed
 }
 
-// countReplyBytes subtracts bytes of a reply from the quota. It returns the bytes that pass, and a function to call
-// after them.
+// countReplyBytes subtracts bytes of a reply from the quota. It returns the bytes that pass, and a function that the
+// caller calls after it has sent them.
 func (p *Proxy) countReplyBytes(b []byte) (passing []byte, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

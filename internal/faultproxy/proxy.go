@@ -1,3 +1,7 @@
+// Package faultproxy simulates network faults in front of a TCP server: latency, connections that are closed, reset or
+// silent, and replies that end in the middle. It is for tests.
+//
+// A [Proxy] does not know the protocol. Requests are the bytes from client to server, and replies the other bytes.
 package faultproxy
 
 import (
@@ -12,8 +16,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// Proxy forwards connections to one address, with faults. Its methods are safe for concurrent use.
-// Faults apply to open and new connections until [Proxy.Restore].
+// Proxy forwards connections to one address, with faults. A fault applies to open and new connections until
+// [Proxy.Restore]. The methods of a Proxy are safe for concurrent use.
 type Proxy struct {
 	// Addr is its address on the loopback interface.
 	Addr string
@@ -27,13 +31,12 @@ type Proxy struct {
 	links   map[*link]struct{}
 	delay   [2]time.Duration
 	stalled bool
-	quota   int           // bytes of replies that pass before ending; only if that is set
-	ending  func()        // nil for no end
-	changed chan struct{} // closed, and made anew, when stalled ends
+	quota   int           // how many bytes of replies pass before the call of ending
+	ending  func()        // nil if replies do not end
+	changed chan struct{} // closed and replaced when stalled ends
 }
 
-// New starts a proxy in front of the TCP server at target, which need not run yet. The proxy ends with
-// the test.
+// New starts a proxy in front of the TCP server at target, which need not run yet. The proxy ends with the test.
 func New(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	port, err := testhost.ReservePort()
@@ -79,7 +82,7 @@ func (p *Proxy) Cut() {
 // CutAfter calls Cut as soon as n more bytes of replies have passed.
 func (p *Proxy) CutAfter(n int) { p.setReplyQuota(n, p.Cut) }
 
-// Reset ends all connections by RST. New ones are accepted.
+// Reset ends all connections with RST. It accepts new connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +92,7 @@ func (p *Proxy) Reset() {
 // ResetAfter calls Reset once, as soon as n more bytes of replies have passed.
 func (p *Proxy) ResetAfter(n int) { p.setReplyQuota(n, p.Reset) }
 
-// Stall keeps connections open and accepts new ones, but forwards nothing.
+// Stall keeps connections open and accepts new ones, but forwards no bytes.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +145,7 @@ func (p *Proxy) listen() error {
 	return nil
 }
 
-// stopListening closes a listener. Shutdown comes first: a process that is just being started has a copy of the
+// stopListening closes a listener. It calls Shutdown first, because a process that is being started has a copy of the
 // descriptor until it calls exec, and would keep the port in use.
 func stopListening(l *net.TCPListener) {
 	if raw, err := l.SyscallConn(); err == nil {

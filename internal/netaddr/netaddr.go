@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Unmap returns p as the prefix of unmapped addresses: an IPv4 prefix if p is IPv4-mapped. Its
-// host bits are zero.
+// Unmap returns an IPv4 prefix if p is IPv4-mapped, and otherwise p. Its host bits are zero.
 func Unmap(p netip.Prefix) netip.Prefix {
 	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
@@ -19,8 +18,8 @@ func Unmap(p netip.Prefix) netip.Prefix {
 // NAT64 is the prefix of IPv4 addresses that a gateway has translated (RFC 6052).
 var NAT64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Plain returns the IPv4 address that a stands for if it is IPv4-mapped or translated by NAT64.
-// Otherwise, it returns a without its zone.
+// Plain returns the IPv4 address that a stands for if it is IPv4-mapped or translated by NAT64. Otherwise, it returns a
+// without its zone.
 func Plain(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !NAT64.Contains(a) {

@@ -17,9 +17,8 @@ type problemer interface {
 	Problem() (status int, members map[string]any)
 }
 
-// Of returns the response that err stands for: that of the first error in its chain with a
-// method Problem, 413 for an [http.MaxBytesError], 503 for [context.DeadlineExceeded], and 500
-// for every other error.
+// Of returns the response that err stands for. The first error in its chain with a method Problem decides. Otherwise, the
+// status is 413 for an [http.MaxBytesError], 503 for [context.DeadlineExceeded], and 500 for every other error.
 func Of(err error) (status int, members map[string]any) {
 	if p, ok := err.(problemer); ok { // the usual case
 		return p.Problem()
@@ -40,10 +39,9 @@ func Of(err error) (status int, members map[string]any) {
 	}
 }
 
-// Write sends a problem as the whole response. A status that is no error's becomes 500. The
-// members are those of the JSON object without status; the default title is the status's text.
-// If a member can't be encoded, all but title and detail are left out. It adds Retry-After, see
-// [SetRetryAfter].
+// Write sends a problem as the whole response. A status below 400 or above 599 means 500. members are the members of the
+// JSON object except status. The default title is the status's text. If a member cannot be encoded, only title and
+// detail are sent. Write adds Retry-After like [SetRetryAfter].
 func Write(w http.ResponseWriter, status int, members map[string]any, cause error) {
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
@@ -62,8 +60,8 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	_, _ = w.Write(body) // fails only if the client has gone away
 }
 
-// SetLength sets Content-Length for a body of n bytes, if the status allows a body and no middleware encodes
-// it. Otherwise it removes the field.
+// SetLength sets Content-Length for a body of n bytes if the status allows a body and no middleware encodes the body.
+// Otherwise, it removes the field.
 func SetLength(h http.Header, status, n int) {
 	if len(h["Content-Encoding"]) == 0 && status != http.StatusNoContent && status != http.StatusNotModified {
 		h["Content-Length"] = []string{strconv.Itoa(n)}
@@ -72,8 +70,8 @@ func SetLength(h http.Header, status, n int) {
 	}
 }
 
-// SetRetryAfter adds Retry-After to the header of a 429 or 503 if cause has a method RetrySeconds and
-// the field is not set.
+// SetRetryAfter adds Retry-After to the header of a 429 or 503 if cause has a method RetrySeconds and the field is not
+// set.
 func SetRetryAfter(h http.Header, status int, cause error) {
 	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if !passes || len(h["Retry-After"]) > 0 {
@@ -93,7 +91,7 @@ func Seconds(d time.Duration) int64 {
 	return s
 }
 
-// RetrySeconds is Seconds for Retry-After, which is at least 1.
+// RetrySeconds returns d in whole seconds for Retry-After. It is at least 1.
 func RetrySeconds(d time.Duration) int64 { return max(1, Seconds(d)) }
 
 // retrier is an error after which the client should wait, such as a denial by a rate limit.
@@ -106,7 +104,7 @@ func findRetrier(err error) (r retrier, ok bool) {
 	return r, errors.As(err, &r)
 }
 
-// Append appends the JSON object with the status and the members, by their names' order.
+// Append appends the JSON object with the status and the members, sorted by name.
 func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 	var room [12]string
 	names := append(room[:0], "status")
@@ -124,14 +122,14 @@ func Append(b []byte, status int, members map[string]any) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(AppendString(b, name), ':')
+		b = append(appendString(b, name), ':')
 		v, given := members[name]
 		var err error
 		switch {
 		case name == "status":
 			b = strconv.AppendInt(b, int64(status), 10)
 		case !given: // the title
-			b = AppendString(b, http.StatusText(status))
+			b = appendString(b, http.StatusText(status))
 		default:
 			b, err = appendValue(b, v)
 		}
@@ -155,7 +153,7 @@ func onlyTexts(members map[string]any) map[string]any {
 func appendValue(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
-		return AppendString(b, v), nil
+		return appendString(b, v), nil
 	case []string:
 		if v == nil {
 			break
@@ -166,20 +164,20 @@ func appendValue(b []byte, v any) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// appendStrings appends a list.
+// appendStrings appends a JSON array.
 func appendStrings(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, s := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = AppendString(b, s)
+		b = appendString(b, s)
 	}
 	return append(b, ']')
 }
 
-// AppendString appends what encoding/json makes of a string, most of them without it.
-func AppendString(b []byte, s string) []byte {
+// appendString appends a string as encoding/json does. Most strings do not need encoding/json.
+func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
@@ -188,4 +186,17 @@ func AppendString(b []byte, s string) []byte {
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
+}
+
+// Writer answers r with the response that err stands for.
+type Writer func(w http.ResponseWriter, r *http.Request, err error)
+
+// WriterKey is the key of a Writer in the context of a server's request. Middleware of other packages answers with this
+// Writer, so that the server decides how its errors look.
+type WriterKey struct{}
+
+// WriterOf returns the Writer of ctx, or nil if there is none.
+func WriterOf(ctx context.Context) Writer {
+	w, _ := ctx.Value(WriterKey{}).(Writer)
+	return w
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// delayed is an error that can say when to come again.
+// delayed is an error that says when the client may try again.
 type delayed int64
 
 func (d delayed) Error() string       { return "later" }
@@ -27,7 +27,7 @@ func write(status int, members map[string]any, cause error) *httptest.ResponseRe
 	return rec
 }
 
-// What Append writes is what encoding/json makes of the same map, to the byte.
+// Append writes the same bytes as encoding/json for the same map.
 func TestAppendIsJSON(t *testing.T) {
 	many := map[string]any{"title": "t"}
 	for i := range 40 {
@@ -85,7 +85,7 @@ func TestWrite(t *testing.T) {
 	long := strings.Repeat("x", 4096)
 	require.Contains(t, write(400, map[string]any{"detail": long}, nil).Body.String(), long)
 	rec = write(422, map[string]any{"detail": "x", "title": "y", "more": 1, "n": math.NaN()}, nil)
-	require.Equal(t, `{"detail":"x","status":422,"title":"y"}`+"\n", rec.Body.String(), "without what is no JSON")
+	require.Equal(t, `{"detail":"x","status":422,"title":"y"}`+"\n", rec.Body.String(), "without the member that is not JSON")
 	rec = write(422, map[string]any{"title": math.NaN()}, nil)
 	require.Equal(t, `{"status":422,"title":"Unprocessable Entity"}`+"\n", rec.Body.String())
 }
@@ -94,23 +94,13 @@ func TestRetryAfter(t *testing.T) {
 	wrapped := errors.Join(errors.New("x"), delayed(7))
 	require.Equal(t, "7", write(429, nil, delayed(7)).Header().Get("Retry-After"))
 	require.Equal(t, "7", write(503, nil, wrapped).Header().Get("Retry-After"))
-	require.Empty(t, write(400, nil, wrapped).Header().Get("Retry-After"), "no waiting helps")
+	require.Empty(t, write(400, nil, wrapped).Header().Get("Retry-After"), "waiting does not help")
 	require.Empty(t, write(503, nil, errors.New("x")).Header().Get("Retry-After"))
 	require.Empty(t, write(503, nil, nil).Header().Get("Retry-After"))
 	rec := httptest.NewRecorder()
 	rec.Header().Set("Retry-After", "60")
 	Write(rec, 429, nil, delayed(7))
 	require.Equal(t, []string{"60"}, rec.Header()["Retry-After"])
-}
-
-func TestSetRetryAfter(t *testing.T) {
-	h := http.Header{}
-	SetRetryAfter(h, 400, delayed(7))
-	SetRetryAfter(h, 429, errors.New("x"))
-	require.Empty(t, h)
-	SetRetryAfter(h, 429, delayed(7))
-	SetRetryAfter(h, 503, delayed(9))
-	require.Equal(t, http.Header{"Retry-After": {"7"}}, h)
 }
 
 func TestWriterOf(t *testing.T) {
@@ -121,7 +111,7 @@ func TestWriterOf(t *testing.T) {
 	require.Equal(t, delayed(7), written)
 }
 
-// The length that a middleware makes of a body isn't known before.
+// The length of a body that a middleware encodes is not known before.
 func TestWriteWithinACompression(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Encoding", "gzip")

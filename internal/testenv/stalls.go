@@ -9,20 +9,20 @@ import (
 
 const (
 	checkPeriod = 5 * time.Millisecond
-	// stallTime is the time between two checks from which on it counts as a stall.
+	// stallTime is the longest time between two checks that does not count as a stall.
 	stallTime = 4 * checkPeriod
 )
 
-// Stalls records when a busy machine did not run this process, so that a test's bounds of time can account for
-// it. It is safe for concurrent use. A nil Stalls has recorded none.
+// Stalls records when a busy machine did not run this process, so that a test can allow for it when it checks how long
+// something took. It is safe for concurrent use. A nil Stalls has no stalls.
 type Stalls struct {
 	mu    sync.Mutex
-	last  time.Time      // the last check
-	times [][2]time.Time // beginning and end of each stall
+	last  time.Time      // the time of the last check
+	times [][2]time.Time // the beginning and the end of each stall
 }
 
-// WatchStalls records stalls until the test ends. If probe is not nil, each check calls it, and the time that it
-// takes counts as well: a probe of a server finds the stalls of this server, too.
+// WatchStalls records stalls until the test ends. If probe is not nil, each check calls it, and its duration counts as
+// well. So a probe of a server also finds the stalls of this server.
 func WatchStalls(tb testing.TB, probe func()) *Stalls {
 	s := &Stalls{last: time.Now()}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -53,7 +53,7 @@ func (s *Stalls) check(now time.Time) {
 	s.last = now
 }
 
-// Between returns the duration of all stalls between two times, including one that has not ended.
+// Between returns the total duration of the stalls between two times, including a stall that has not ended.
 func (s *Stalls) Between(from, to time.Time) (d time.Duration) {
 	if s == nil {
 		return 0
@@ -81,8 +81,8 @@ func overlap(a, b, from, to time.Time) time.Duration {
 	return max(0, b.Sub(a))
 }
 
-// Since returns the time since a call began, less twice the stalls since then: a call waits for several goroutines,
-// and each may wait for a processor.
+// Since returns the time since a call began minus twice the stalls since then. It subtracts them twice because a call
+// waits for several goroutines, and each of them can wait for a processor.
 func (s *Stalls) Since(began time.Time) time.Duration {
 	now := time.Now()
 	return max(0, now.Sub(began)-2*s.Between(began, now))

@@ -1,8 +1,7 @@
-// Package yield lets a queue collect the calls that are made at the same moment, so that
-// they are sent together.
+// Package yield lets a queue collect calls that are made at the same moment, so that they can be sent together.
 //
-// A timer would delay every call, and a lone one for nothing. A yield of the processor only
-// lets ready goroutines run, and so costs a lone call less than a microsecond.
+// A timer would delay every call, even a lone one. A yield of the processor only lets ready goroutines run, and so costs
+// a lone call less than a microsecond.
 package yield
 
 import (
@@ -14,25 +13,23 @@ import (
 const (
 	maxYields = 3
 
-	// A yield in which a few goroutines join a queue takes a few microseconds. A yield that
-	// takes longer than busyAfter has waited for other work: the processor is busy, and the
-	// next yields would wait as well. (A busy program collects calls without yields, too,
-	// because calls queue while others are in flight.)
+	// A yield in which a few goroutines join a queue takes a few microseconds. A yield that takes longer than busyAfter
+	// has waited for other work. Then the processor is busy, and other yields would also wait. A busy program does not
+	// need yields, because calls queue while others are in flight.
 	busyAfter = 50 * time.Microsecond
 
-	// After two slow yields in a row (one may be an interruption by the operating system),
-	// yields are skipped for skipFactor times the duration of the second, so that they cost
-	// a busy program a few percent of its time at most.
+	// After two slow yields in a row, yields are skipped for skipFactor times the duration of the second one. So they
+	// cost a busy program at most a few percent of its time. A single slow yield can be an interruption by the operating
+	// system.
 	skipFactor = 50
 	maxSkip    = time.Second
 )
 
-// WhileGrowing yields the processor twice, and once more if size grew during the second
-// yield, so that goroutines that are ready to add to a queue can do so. It never waits for a
-// blocked goroutine. It returns after a yield of more than 50 µs. After two such yields in a
-// row, all calls return at once for 50 times as long, at most for a second.
+// WhileGrowing yields the processor twice, and once more if size grew during the second yield, so that ready goroutines
+// can add to a queue. It never waits for a blocked goroutine. It returns after a yield of more than 50 µs. After two
+// such yields in a row, all calls return at once for 50 times as long, but at most for a second.
 //
-// WhileGrowing is safe for concurrent use, and calls size without a lock.
+// WhileGrowing is safe for concurrent use. It calls size without a lock.
 func WhileGrowing(size func() int) { processor.whileGrowing(size) }
 
 var (
@@ -43,7 +40,7 @@ var (
 	}
 )
 
-// yielder is WhileGrowing with a clock and a yield that tests replace.
+// yielder implements WhileGrowing with a clock and a yield that tests can replace.
 type yielder struct {
 	now       func() time.Duration // on a monotonic clock
 	yield     func()

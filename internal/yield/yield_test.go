@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a yielder with a clock of its own. Each yield takes takes, and the i-th one adds
-// adds[i] items to the queue.
+// fake is a yielder with a fake clock. Each yield takes takes, and yield i adds adds[i] items to the queue.
 type fake struct {
 	yielder
 	clock  time.Duration
@@ -94,5 +93,5 @@ func TestReadyGoroutinesRunFirst(t *testing.T) {
 			joined++
 		}
 	}
-	require.Greater(t, joined, 50) // the scheduler may, now and then, take another order
+	require.Greater(t, joined, 50) // the scheduler sometimes uses another order
 }
