@@ -13,15 +13,6 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// fails fails unless a take of l is ErrStore in time.
-func fails(t *testing.T, l *ratelimit.Limiter) {
-	t.Helper()
-	began := time.Now()
-	_, err := l.Take(t.Context(), "k", 1)
-	require.ErrorIs(t, err, ratelimit.ErrStore)
-	require.Less(t, time.Since(began), time.Second)
-}
-
 // recovers fails unless takes of l work within a second.
 func recovers(t *testing.T, l *ratelimit.Limiter) {
 	t.Helper()
