@@ -33,14 +33,6 @@ func BenchmarkHit(b *testing.B) {
 				_, _ = bm.get()
 			}
 		})
-		b.Run(bm.name+"Parallel", func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					_, _ = bm.get()
-				}
-			})
-		})
 	}
 }
 

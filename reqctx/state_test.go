@@ -48,8 +48,7 @@ func TestFailingState(t *testing.T) {
 	reqctx.ProvideState(reg, state, func(context.Context) (int, error) { calls++; return 0, errBoom })
 	c := request(t, reg)
 	for range 2 {
-		_, err := state.Get(c)
-		require.ErrorIs(t, err, errBoom)
+		require.ErrorIs(t, state.Require(c), errBoom)
 	}
 	require.Equal(t, 1, calls)
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
