@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -108,6 +109,8 @@ func TestSeveralRules(t *testing.T) {
 	require.Equal(t, []string{"ip.burst"}, res.Err().(*ratelimit.DeniedError).Policies)
 	require.Equal(t, "15", h.Get("Retry-After"))
 	require.Equal(t, `"ip.60s";r=3;t=65, "ip.burst";r=0;t=15`, h.Get("RateLimit"), "a denial charges nothing")
+	q.store.err = errors.New("gone")
+	q.serve(func(c *reqctx.Host) { require.ErrorIs(t, p.Require(c), ratelimit.ErrStore) })
 }
 
 func TestSeveralPolicies(t *testing.T) {
