@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// ParseHost returns the host of a Host header or an :authority as rules match and count it: a
-// name in lower case without a trailing dot, or an IPv6 address in brackets in its shortest
-// form; never the port. It returns false if text is not a host, since servers would read it
-// differently. Names have letters, digits, "-" and "_" between their dots, which is less than
-// RFC 3986 allows and all that is in use.
+// ParseHost returns the host of a Host header or an :authority in the form that rules match and count by: a name in lower
+// case without a trailing dot, or an IPv6 address in brackets in its shortest form, without the port. It returns false if
+// text is not a host, since servers would read it differently. A name has labels of letters, digits, "-" and "_". RFC 3986
+// allows more, but nobody uses it.
 func ParseHost(text string) (host string, ok bool) {
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
 		inside, port, closed := strings.Cut(inside, "]")
@@ -40,9 +39,9 @@ func isHostWithoutPort(text string) bool {
 	return ok && strings.LastIndexByte(text, ':') <= strings.LastIndexByte(text, ']')
 }
 
-// isName reports whether name consists of labels.
+// isName reports whether name consists of labels that are separated by dots.
 func isName(name string) bool {
-	dot := true // the previous character was one
+	dot := true // whether the previous character was a dot
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '.' && dot:

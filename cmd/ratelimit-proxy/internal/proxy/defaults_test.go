@@ -19,6 +19,7 @@ import (
 func TestBounds(t *testing.T) {
 	p := run(t, limited(t, "http://127.0.0.1:1", "10/60s"))
 	g, s := p.current.Load(), p.server.http
+	require.Equal(t, 50*time.Millisecond, g.config.RedisTimeout)
 	require.Equal(t, time.Minute, g.config.Timeouts.Stall)
 	require.Equal(t, 10*time.Second, s.ReadHeaderTimeout)
 	require.Equal(t, 2*time.Minute, s.IdleTimeout)

@@ -47,7 +47,7 @@ func isCancelled(err error) bool {
 // answerError answers errors that package server would log for each request. Failures of Redis and of upstreams are logged
 // as an [outage], and clients could fill the log with requests that the proxy doesn't support. It returns other errors.
 func (f *forwarding) answerError(err error) error {
-	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // mostly
+	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // the common cases
 		return err
 	}
 	var p *server.Problem

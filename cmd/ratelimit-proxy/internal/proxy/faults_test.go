@@ -21,6 +21,7 @@ func TestRedisFailure(t *testing.T) {
 	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, `
 redis: redis://%s
+redis_timeout: 10s
 replicas: 2
 upstreams: {main: {url: %q}}
 rules:
@@ -35,7 +36,7 @@ rules:
 	for range 10 {
 		begin := time.Now()
 		require.True(t, p.passes(t, "/open"))
-		require.Less(t, time.Since(begin), 5*time.Second) // the deadline is 50 ms, on an idle machine
+		require.Less(t, time.Since(begin), 5*time.Second)
 	}
 	for range 3 {
 		a := p.get(t, "/closed")
