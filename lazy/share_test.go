@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// A value takes 50 ms and 100 goroutines read it. There is one call, and all get the same value. Another value of the same
-// function has its own.
+// 100 goroutines read a value that takes 50 ms to compute. The function is called once, and all get the same result.
+// Another value with the same function makes its own call.
 func TestRule1OneComputationIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32

@@ -106,7 +106,7 @@ func (r Rule) Block() Block {
 	return Block{After: int(l.BlockAfter), For: layout.Duration(l.BlockFor)}
 }
 
-// Layout returns the rule's numbers for a store. They must not be changed.
+// Layout returns the rule's parameters in the form that stores use. The caller must not modify the result.
 func (r Rule) Layout() *layout.Layout {
 	if r.layout == nil {
 		return &zeroRule

@@ -172,7 +172,7 @@ type Batch[K comparable, V any] struct {
 	key Key[*lazy.Batch[K, V]]
 }
 
-// NewBatch returns a new batch property. The property of that name is its *lazy.Batch.
+// NewBatch returns a new batch property. Functions that take a name, such as [Get], return its *lazy.Batch.
 func NewBatch[K comparable, V any](name string) Batch[K, V] {
 	return Batch[K, V]{NewKey[*lazy.Batch[K, V]](name)}
 }

@@ -96,7 +96,7 @@ func panicOf(fn func()) (v any) {
 	return nil
 }
 
-// request returns a request that the end of the test finishes, without an error.
+// request returns a new request. At the end of the test, it is finished, and the test fails if that returns an error.
 func request(t *testing.T, reg *reqctx.Registry) *reqctx.Host { return requestOf(t, t.Context(), reg) }
 
 func requestOf(t *testing.T, ctx context.Context, reg *reqctx.Registry) *reqctx.Host {

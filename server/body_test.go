@@ -132,7 +132,7 @@ func TestRefusedBodyEndsConnectionInOrder(t *testing.T) {
 	}
 }
 
-// upload is a form with a text and a file.
+// upload returns a request with a multipart form that has a text field and a file of size bytes.
 func upload(tb testing.TB, size int) *http.Request {
 	tb.Helper()
 	var b bytes.Buffer

@@ -49,7 +49,7 @@ func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {
 		serveConns(t, srv, failing{p, append(errs, nil, temporary), new(int)}, write)
 		began := time.Now()
 		requireEnd(t, p.connect(t), "x")
-		// 5, 10 … 640 ms, and then a second each
+		// The pauses are 5, 10, … 640 ms, and then 1 s each.
 		require.Equal(t, 1275*time.Millisecond+2*time.Second, time.Since(began))
 		requireEnd(t, p.connect(t), "x")
 		require.Equal(t, 1280*time.Millisecond+2*time.Second, time.Since(began), "after a connection, the pauses begin anew")

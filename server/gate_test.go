@@ -112,7 +112,8 @@ func (w *fromWriter) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(w.ResponseRecorder, src)
 }
 
-// Only the file itself can be sent by sendfile.
+// ReadFrom passes its reader on unchanged, because net/http uses sendfile only if it gets the file itself and not a
+// wrapper.
 func TestReadFromPassesTheFileOn(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	path := filepath.Join(t.TempDir(), "file")

@@ -40,8 +40,8 @@ func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 	return 80_000, 5_000, 0
 }
 
-// Each request comes from another client with its own key and session. The server's memory of them is limited: it is
-// the same at the end as when the stores became full.
+// Each request comes from a different client with its own key and session. After the stores have become full, the
+// server's memory no longer grows.
 func TestMemoryIsFlat(t *testing.T) {
 	clients, remembered, atLeast := memoryLoad(t)
 	releases(t)

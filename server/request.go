@@ -63,10 +63,10 @@ func (req *Request) Params() *params.Params {
 	return p
 }
 
-// RateLimit returns the limit of the only policy of the server and of the middleware around it. Its methods ask the
-// store. Without a policy, they return an error. With several, they return an error that lists them: use the same
-// methods of [ratelimit.Policy] then. [ratelimit.From] also finds the policy of a [ratelimit.Middleware] inside the
-// server.
+// RateLimit returns the limit of the request's only policy, which belongs to the server or to a
+// [ratelimit.Middleware] around it. The limit's methods call the store. If there is no policy, or more than one, they
+// return an error. In a request with several policies, call the methods of one [ratelimit.Policy] instead. To find
+// the policy of a [ratelimit.Middleware] inside the server, use [ratelimit.From].
 func (req *Request) RateLimit() ratelimit.Limit {
 	l, _ := ratelimit.From(req.ctx) // after an error, l returns it
 	return l

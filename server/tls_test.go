@@ -24,7 +24,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// pair is a self-signed certificate with its key. Those with names of one length are of one size.
+// pair is a self-signed certificate and its key. Pairs whose names have the same length have the same size.
 type pair struct{ cert, key []byte }
 
 func newPair(tb testing.TB, name string) pair {

@@ -23,8 +23,7 @@ var (
 	ErrTooLarge = storage.ErrTooLarge
 )
 
-// ErrNotBound is the error of methods that need a user, if the session is not bound to one. As a response it is a
-// 401.
+// ErrNotBound is returned by methods that need a user if the session is not bound to one. Its response is a 401.
 var ErrNotBound error = notBound{}
 
 type notBound struct{}

@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md. Then it removes each of the user's
-// commands in turn, and something fails.
+// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md. Then it removes the user's
+// commands one at a time, except those that the test's client does not need, and checks that an operation fails.
 func TestDocumentedUserSuffices(t *testing.T) {
 	words := testhost.ParseUser(t, "../../docs/redis.md", "coord")
 	server := testhost.StartRedis(t)

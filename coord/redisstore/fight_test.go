@@ -48,7 +48,7 @@ if n < top then return {order, 0} end
 redis.call('HSET', KEYS[1], 'top', ARGV[1])
 return {order, 1}`)
 
-// worker is a process in the fight.
+// worker is one of the processes that compete for leases.
 type worker struct {
 	leases *coord.Leases
 	client *redis.Client

@@ -14,8 +14,8 @@ import (
 // root is the folder of the repository.
 const root = "../.."
 
-// checkedElsewhere has patterns of the pages that tests of other packages check: those whose blocks use modules
-// that this one doesn't require, and the tutorial, whose programs run.
+// checkedElsewhere maps patterns of pages to the tests that check them in other packages. The blocks of these pages
+// use modules that this module does not require, or, in the tutorial, are run as programs.
 var checkedElsewhere = map[string]string{
 	"docs/tutorial.md":      "examples/tutorial/tutorial_test.go",
 	"docs/observing.md":     "examples/prometheus/main_test.go",

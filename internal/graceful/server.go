@@ -117,7 +117,8 @@ func (s *Server) stop() (all []*listener) {
 	return all
 }
 
-// closeIdle closes connections that have had no request for the window. It reports whether any connection is left.
+// closeIdle closes connections that have been idle for s.Window. It reports whether there are connections, including
+// those that it closes.
 func (s *Server) closeIdle(now time.Time) (left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

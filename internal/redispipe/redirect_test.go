@@ -107,8 +107,8 @@ func TestRetriesEndAtTheDeadline(t *testing.T) {
 	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // if it wasn't in flight just then
 }
 
-// TestRepliesUnderRedirections has two nodes that redirect calls as they like, and callers that leave. No
-// reply may go astray.
+// TestRepliesUnderRedirections has two nodes that answer at random with redirections and errors, and callers that
+// cancel their calls. Each call that succeeds must get its own reply.
 func TestRepliesUnderRedirections(t *testing.T) {
 	t.Parallel()
 	var nodes [2]*fake

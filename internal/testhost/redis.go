@@ -76,7 +76,7 @@ func (s *Redis) Client(change func(*redis.Options)) *redis.Client {
 	return c
 }
 
-// ClientAs returns a client that logs in as a user with the password secret.
+// ClientAs returns a client that logs in as user with the password "secret".
 func (s *Redis) ClientAs(user string) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Username, o.Password = user, "secret" })
 }

@@ -17,8 +17,8 @@ type Rule struct {
 	known   func(allowed []Take) error // for windows whose ends are known
 }
 
-// Buckets is the rule of a limit over per that counts in buckets. An admitted take counts for at least per, rounded up to
-// whole buckets, and for less than one bucket longer.
+// Buckets returns the rule of a limiter that counts in buckets and allows limit units in per. An admitted unit counts
+// for at least per, rounded up to a multiple of bucket. It counts for less than one bucket more than that.
 func Buckets(limit int64, per, bucket time.Duration) Rule {
 	whole := (per + bucket - 1) / bucket * bucket
 	return Rule{

@@ -168,7 +168,7 @@ func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats count the calls of the layer of [FailoverOptions].
+// FailoverStats holds the counters and the state of a failover layer. See [FailoverOptions].
 type FailoverStats struct {
 	Down      bool  // the circuit breaker is open
 	Outages   int64 // the number of times that it opened

@@ -46,7 +46,7 @@ func (a *arena) classFor(n int) int {
 	return len(a.classes) - 1
 }
 
-// take returns a free block of class c for the entry of a hash.
+// take returns the reference of a free block of class c. owner is the hash of the entry that will use it.
 func (a *arena) take(c int, owner uint64) int64 {
 	cl := &a.classes[c]
 	i := cl.used

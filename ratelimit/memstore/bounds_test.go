@@ -23,8 +23,8 @@ func blocking() []ratelimit.Rule {
 	}
 }
 
-// TestMemoryIsBoundedUnderLoad has goroutines make counters, blocks and logs at once,
-// in groups and alone, and looks at the bounds all the while.
+// TestMemoryIsBoundedUnderLoad creates counters, blocks and logs from several goroutines, with one op or several in a
+// call. It checks the bounds of the store during the load.
 func TestMemoryIsBoundedUnderLoad(t *testing.T) {
 	const subjects, bytes = 1500, 2 << 20
 	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {

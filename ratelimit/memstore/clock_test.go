@@ -67,8 +67,8 @@ func (j *jumps) move() time.Duration {
 	return sign * time.Duration(1+j.next()) * time.Duration(1000<<(size%46))
 }
 
-// FuzzMemoryUnderAnyClock asks a small store whatever, at whatever time: it never panics,
-// its bounds hold, and its answers are ones that there can be.
+// FuzzMemoryUnderAnyClock runs arbitrary ops on a small store whose clock jumps by arbitrary amounts. The store must
+// not panic, its size must stay within its bounds, and its results must be in their valid ranges.
 func FuzzMemoryUnderAnyClock(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03 take it easy"))
 	f.Add([]byte("\xff\xfe\x80\x80 and back again, by years"))

@@ -42,8 +42,8 @@ func (*gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.
 
 func (*gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
 
-// refund requires the state that the charge left, so that nothing was charged since. It gives nothing
-// back if the level has fallen to 0, because then the store may have forgotten the counter.
+// refund works only if the counter is in the state that the charge left, which means that nothing was charged since.
+// It also reports false if the level has fallen to 0, because then the store may have forgotten the counter.
 func (*gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	if c.N <= 0 || c.N > s.b/r.Per || c.At != s.a || c.Generation != s.b || r.gcra().Level(s.a, s.b, now) == 0 {
 		return false

@@ -39,7 +39,7 @@ func eachRule(t *testing.T, block ratelimit.Block, test func(t *testing.T, s *St
 	}
 }
 
-// allKinds are ops that work on a counter with the one unit of charged used.
+// allKinds returns the ops of everyKind and a Reset, without the kinds that the rule's algorithm does not support.
 func allKinds(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit.Op {
 	ops := everyKind(r, charged)
 	ops["reset"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}

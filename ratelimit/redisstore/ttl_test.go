@@ -57,7 +57,7 @@ func TestClockThatWentBackKeepsTTL(t *testing.T) {
 	}
 }
 
-// everyKind are ops that work on a counter of limit 5 with 1 used.
+// everyKind returns ops by name for a counter that has a limit of 5 and 1 used unit. It has every kind except Reset.
 func everyKind(r ratelimit.Rule, charged ratelimit.Receipt) map[string]ratelimit.Op {
 	return map[string]ratelimit.Op{
 		"take":   {Rule: r, Key: "k", N: 1, Kind: ratelimit.Take},

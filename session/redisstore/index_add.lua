@@ -1,17 +1,18 @@
--- Adds a session to a user's index. An index is a sorted set:
---   16 bytes  locator of a session that was bound to the user, or is about to be;
---             score: when that began, in µs since 1970
---   longest   score: the longest absolute limit, in µs, under which one was bound
+-- Adds a session to a user's index. An index is a sorted set with these members:
+--   16 bytes  the locator of a session that is bound to the user, or may be soon;
+--             its score is the time when the entry was added, in µs since 1970
+--   longest   its score is the longest absolute limit of the sessions, in µs
 --
--- Every session of the user has an entry, but an entry may be wrong: the session itself decides. The entry comes before
--- the session is bound. It goes when the session cannot exist or be bound any longer: after the session was removed,
--- because no locator is used twice, or a minute after the entry came.
+-- The entry is added before the session is bound, so every session of the user has one. The reverse does not hold: only
+-- the session itself tells whether it is bound to the user. index_drop.lua removes an entry at once if its session was
+-- removed, because locators are not reused. If the session has ended or is not bound, it removes the entry after a minute,
+-- because then no commit can bind the session any longer.
 --
 -- KEYS    the index
 -- ARGV    locator, absolute limit in µs
 -- Result  {1}
--- Clock   the server's of this key; the session's may differ by up to margin
--- Atomic  because the expiry must be that of the longest limit, in any order of the calls
+-- Clock   of the server that has the index; the clock of the session's server may differ by up to margin
+-- Atomic  so that the expiry follows the longest limit, whatever the order of concurrent calls
 
 local margin, longest = 60 * 1000000, 'longest'
 

@@ -3,7 +3,7 @@
 -- KEYS    the index
 -- ARGV    for each entry: its minimum age in µs, locator
 -- Result  {1}
--- Clock   the server's of this key
+-- Clock   of the server that has the index
 -- Atomic  because the session could be bound again between the check of a score and the removal
 
 for i = 1, #ARGV, 2 do

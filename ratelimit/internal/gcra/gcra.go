@@ -16,12 +16,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// MaxUnits returns the largest number of units in a level.
+// MaxUnits returns the maximum number of units that a level can hold if each unit raises it by per.
 func MaxUnits(per int64) int64 {
 	return min(layout.MaxCount, layout.MaxCount/per*1000)
 }
 
-// Rule is the numbers of a GCRA. Per is in microseconds.
+// Rule holds the parameters of a GCRA. Per is in microseconds.
 type Rule struct{ Limit, Burst, Per int64 }
 
 // Level returns the level at now after it was set to level at the time at. Times are in microseconds. A level does not

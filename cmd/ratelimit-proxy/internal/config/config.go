@@ -146,7 +146,7 @@ type Limit struct {
 // Tier has other limits for the requests that match and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
-	// Keys are values of the key, see [Key.Values]. Default: any.
+	// Keys lists the keys to which the tier applies. [Key.Values] describes their form. Default: all keys.
 	Keys   []string `yaml:"keys"`
 	Limit  Rate     `yaml:"limit"`
 	Limits []Limit  `yaml:"limits"`

@@ -187,7 +187,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A value that YAML reads as another value or as null is an error.
+// A value in another notation than the field's is an error, even if YAML could convert it. So is an empty or null
+// value.
 func TestStrictValues(t *testing.T) {
 	const (
 		whole   = "want a whole number"

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// MatchesHost reports whether Hosts allows a host in the form of [ParseHost].
+// MatchesHost reports whether m.Hosts allows host, which must be a result of [ParseHost]. An empty Hosts allows every
+// host.
 func (m *Match) MatchesHost(host string) bool {
 	return len(m.Hosts) == 0 || slices.ContainsFunc(m.Hosts, func(h string) bool { return hostMatches(h, host) })
 }

@@ -37,7 +37,7 @@ func TestDenialCountIsBounded(t *testing.T) {
 	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 
-// made returns a request with a unique key.
+// requestOf returns a request whose Authorization header is key.
 func requestOf(key any) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	r.Header.Set("Authorization", fmt.Sprint(key))
