@@ -60,6 +60,38 @@ func TestUpdatesCountTowardsTheSize(t *testing.T) {
 	})
 }
 
+// Another request changes the field before the update, so that the update reads it again. The session's size counts the
+// loaded value.
+func TestUpdateOfAReloadedFieldCountsTowardsTheSize(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for name, tt := range map[string]struct {
+		other, loaded, changed, updated int
+		want                            error
+	}{
+		"another request shrinks it": {0, 700, 10, 700, nil},
+		"another request grows it":   {500, 0, 200, 400, session.ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, session.Options{MaxBytes: 1000})
+			set := func(n int) func(context.Context, session.Session) {
+				return func(ctx context.Context, _ session.Session) { require.NoError(t, device.Set(ctx, text(n))) }
+			}
+			cookie := s.login(t, text(tt.other))
+			s.do(t, cookie, set(tt.loaded))
+			s.do(t, cookie, func(ctx context.Context, _ session.Session) {
+				must(device.Get(ctx))
+				s.do(t, cookie, set(tt.changed))
+				require.ErrorIs(t, device.Update(ctx, func(old string) (string, error) {
+					if len(old) == tt.loaded {
+						return "conflict", nil
+					}
+					return text(tt.updated), nil
+				}), tt.want)
+			})
+		})
+	}
+}
+
 // Large values and names, and a user from a form, are refused at once and not sent to the store.
 func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	s := newSite(t, session.Options{})

@@ -107,7 +107,8 @@ func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c s
 		return false, false, &Error{Action: "save", Err: ErrGone}
 	case s.isStoredLocked(name):
 		after, _ := c.Apply(old)
-		return true, false, s.checkSizeLocked(name, old, after)
+		// s.size counts the loaded value. old may be a newer one.
+		return true, false, s.checkSizeLocked(name, s.valueLocked(name), after)
 	case !s.valueLocked(name).Equal(old):
 		return false, false, nil
 	}
