@@ -2,12 +2,14 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 func TestDestroyEndsTheSession(t *testing.T) {
@@ -84,4 +86,30 @@ func TestDestroyDiscardsABindAndARenew(t *testing.T) {
 		})
 		require.Equal(t, before, s.store.calls()[1], "nothing is saved")
 	}
+}
+
+// destroyingStore calls destroy after a commit, before the committing request goes on.
+type destroyingStore struct {
+	session.Store
+	destroy func() error
+}
+
+func (s *destroyingStore) Commit(ctx context.Context, d storage.Delta) error {
+	return errors.Join(s.Store.Commit(ctx, d), s.destroy())
+}
+
+// One goroutine of a request destroys the session while an update of another one is in flight.
+func TestUpdateDuringDestroyDoesNotReachTheNextSession(t *testing.T) {
+	s := newSite(t, session.Options{})
+	cookie := s.login(t, "ada")
+	s.setBalance(t, cookie, 40)
+	memory := s.store.Store
+	fresh := cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
+		s.store.Store = &destroyingStore{memory, v.Destroy}
+		require.NoError(t, balance.Update(ctx, plus(2)))
+		s.store.Store = memory
+		require.Zero(t, must(balance.Get(ctx)))
+		require.NoError(t, balance.Update(ctx, plus(1)))
+	}))
+	require.Equal(t, 1, s.balance(t, fresh))
 }

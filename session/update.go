@@ -88,7 +88,7 @@ func (s *state) compareAndSwap(ctx context.Context, t token, name string, old st
 	switch {
 	case err == nil:
 		v, _ := c.Apply(old)
-		s.updateSnapshot(name, v)
+		s.updateSnapshot(t, name, v)
 		return true, nil
 	case errors.Is(err, ErrConflict):
 		return false, nil

@@ -96,10 +96,14 @@ func (s *state) checkSizeLocked(name string, before, after storage.Value) error 
 	return nil
 }
 
-// updateSnapshot records the field's new value in the store.
-func (s *state) updateSnapshot(name string, v storage.Value) {
+// updateSnapshot records the field's new value in the store. It does nothing if this request has destroyed the session
+// of t meanwhile: the next session must not get a value of the old one.
+func (s *state) updateSnapshot(t token, name string, v storage.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.snap.token != t {
+		return
+	}
 	before := s.valueLocked(name)
 	next := *s.snap
 	next.record.Fields = make(map[string][]byte, len(s.snap.record.Fields)+1)
