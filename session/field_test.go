@@ -102,8 +102,12 @@ func TestFieldOnTheWrongContext(t *testing.T) {
 	require.Panics(t, func() { session.NewField[int]("") })
 
 	s := newSite(t, session.Options{})
-	c := s.begin(t, "")
+	c := s.begin(t, s.login(t, "ada"))
 	var zero session.Field[int]
-	require.ErrorContains(t, zero.Set(c, 1), "NewField")
+	_, err = zero.Get(c)
+	_, _, err2 := session.Flash[int]{}.Take(c)
+	for _, err := range []error{err, err2, zero.Set(c, 1), zero.Delete(c), zero.Update(c, plus(1))} {
+		require.ErrorContains(t, err, "NewField")
+	}
 	require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
 }

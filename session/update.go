@@ -15,6 +15,9 @@ const updateTries = 64
 
 // update replaces a field with the result of fn, which is called without a lock.
 func (s *state) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
+	if name == "" {
+		return errNoName
+	}
 	for try := range updateTries {
 		if done, err := s.tryUpdate(ctx, name, fn, try > 0); done || err != nil {
 			return err
@@ -57,6 +60,9 @@ func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Valu
 
 // take returns a field's value and removes it, unless another request did so first.
 func (s Session) take(name string) (*state, storage.Value, error) {
+	if name == "" {
+		return nil, storage.Value{}, errNoName
+	}
 	st, err := s.lockForWrite("Take", name)
 	if err == nil {
 		t, v := st.snap.token, st.valueLocked(name)
