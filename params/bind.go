@@ -27,7 +27,8 @@ import (
 //	}
 //
 // The body can also be a form: `form:"lines"`, and a [*File] or []*File for the files in a multipart form. A struct
-// without a tag is a group: its fields count as fields of the outer struct.
+// without a tag is a group: its fields count as fields of the outer struct. A field with `json:"-"`, or "-" for another
+// source, is left out if it names no source.
 //
 // A missing parameter leaves the field zero. If the field has a default, it gets that. If it is required, the parameter
 // is an [ErrMissing], and null is malformed. A missing struct, or null for a struct, counts as an empty struct, so its

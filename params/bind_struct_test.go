@@ -65,6 +65,19 @@ func TestAbsentStruct(t *testing.T) {
 }
 
 // What a pointer or an Opt leads to is demanded only if it is given.
+func TestExcludedField(t *testing.T) {
+	type audit struct {
+		By string `json:"by"`
+	}
+	type order struct {
+		Item  string `json:"item"`
+		Audit audit  `json:"-"`
+		Count int    `query:"-"`
+	}
+	ctx := newContext(t, postJSON(`{"item":"x","by":"root","Count":1}`), Options{})
+	require.Equal(t, order{Item: "x"}, value(Bind[order](ctx)))
+}
+
 func TestAbsentPointerToAStruct(t *testing.T) {
 	type inJSON struct {
 		Ship *shipping     `json:"ship"`

@@ -8,6 +8,9 @@ import (
 	"slices"
 )
 
+// allSources are the sources that a field's tag can name.
+var allSources = []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie}
+
 // forEachField calls add for the fields of a struct. If add reports that a field is a group, its fields count as fields of
 // the outer struct.
 func forEachField(t reflect.Type, index []int, add func(reflect.StructField, []int) (isGroup bool, err error)) error {
@@ -37,13 +40,20 @@ func classify(sf reflect.StructField, only Source) (from Source, tag string, isG
 	case err != nil:
 	case from != "" && !sf.IsExported():
 		return "", "", false, errors.New("is not exported")
-	case from != "", sf.Tag.Get("params") == "-", only != "" && sf.Tag.Get(string(only)) == "-":
+	case from != "", isLeftOut(sf.Tag, only):
 	case canBeGroup(sf):
 		isGroup = true
 	case sf.IsExported():
 		err = fmt.Errorf(`has no tag %s; params:"-" leaves it out`, cmp.Or(only, "of a source"))
 	}
 	return from, tag, isGroup, err
+}
+
+// isLeftOut reports whether the tag of a field without a source leaves it out.
+func isLeftOut(tag reflect.StructTag, only Source) bool {
+	return tag.Get("params") == "-" || slices.ContainsFunc(allSources, func(s Source) bool {
+		return (only == "" || s == only) && tag.Get(string(s)) == "-"
+	})
 }
 
 func canBeGroup(sf reflect.StructField) bool {
@@ -54,7 +64,7 @@ func canBeGroup(sf reflect.StructField) bool {
 // sourceOf returns the source that a field's tags name, or "", and the name there. If only is not "", the tags of other
 // sources don't count.
 func sourceOf(sf reflect.StructField, only Source) (from Source, tag string, err error) {
-	for _, s := range []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie} {
+	for _, s := range allSources {
 		t, ok := sf.Tag.Lookup(string(s))
 		switch {
 		case !ok || t == "-", only != "" && s != only:
