@@ -55,6 +55,7 @@ func TestMistakesInTheType(t *testing.T) {
 		{reflect.TypeFor[[]*File](), `form:"a" max:"1"`, "a file can't be checked by a tag"},
 		{reflect.TypeFor[*File](), `form:"a" min:"1"`, "a params.File can't have the tag min"},
 		{structWith(reflect.TypeFor[*File](), `form:"f"`), `form:"a"`, "a file is a field of a form, and not of a struct in it"},
+		{structWith(reflect.TypeFor[int](), `params:"-"`), `json:"a"`, `V: V: has params:"-", but in JSON it needs json:"-"`},
 		{reflect.TypeFor[inner](), `header:"a"`, "a text cannot become a params.inner"},
 		{reflect.TypeFor[Page](), `required:"true"`, "a struct whose fields are those of the outer one can't"},
 		{reflect.TypeFor[Page](), `min:"1"`, "a struct whose fields are those of the outer one can't"},
@@ -64,6 +65,9 @@ func TestMistakesInTheType(t *testing.T) {
 			requireMistake(t, paramsOf(t, postJSON("{}"), Options{}).bind(reflect.New(structWith(tt.typ, tt.tag)).Elem()), tt.want)
 		}
 	}
+	requireMistake(t, failure(JSON[struct {
+		Owner string `params:"-"`
+	}](newContext(t, postJSON(`{"Owner":"root"}`), Options{}))), `Owner: has params:"-"`)
 	for want, bind := range map[string]func(*Params) error{
 		"Bind of a int: it is not a struct": try[int],
 		"but a body cannot be both": try[struct {

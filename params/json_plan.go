@@ -98,6 +98,8 @@ func (c compiler) compileStruct(p *plan) error {
 		switch name, _, _ := strings.Cut(tag, ","); {
 		case tag == "-", !sf.IsExported() && !sf.Anonymous:
 			return false, nil
+		case sf.Tag.Get("params") == "-": // package json would fill it
+			return false, errors.New(`has params:"-", but in JSON it needs json:"-"`)
 		case sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct: // its fields are members of the outer object
 			return true, nil
 		}
