@@ -33,14 +33,14 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 	}
 	if in.object != nil {
 		for _, name := range in.object.names {
-			b.checkName(fields, in.from, name, at)
+			b.checkName(fields, in.from, name, false, at)
 		}
 	}
 	for _, p := range in.pairs {
-		b.checkName(fields, in.from, p.name, at)
+		b.checkName(fields, in.from, p.name, false, at)
 	}
 	for _, file := range in.files {
-		b.checkName(fields, in.from, file.Name, at)
+		b.checkName(fields, in.from, file.Name, true, at)
 	}
 }
 
@@ -129,10 +129,10 @@ func (b *binder) fillStructs(f *field, v reflect.Value, pairs []pair, outer *pat
 	}
 }
 
-// checkName notes a parameter that has no field.
-func (b *binder) checkName(fields []field, from Source, name string, at *path) {
+// checkName notes a parameter that has no field. A file has only fields for files.
+func (b *binder) checkName(fields []field, from Source, name string, isFile bool, at *path) {
 	for i := range fields {
-		if _, _, ok := fields[i].match(name); ok {
+		if _, _, ok := fields[i].match(name); ok && (!isFile || fields[i].plan.isFile()) {
 			return
 		}
 	}
