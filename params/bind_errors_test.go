@@ -71,6 +71,15 @@ func TestNumberOfErrorsIsBounded(t *testing.T) {
 	require.Len(t, list, maxErrors)
 }
 
+// The place of a mistake costs work for each level, so that of a mistake that is not reported must not be made.
+func TestWorkAfterTheLastErrorIsBounded(t *testing.T) {
+	const elements = 4000
+	doc := strings.Repeat(`{"c":[`, 30) + `{"x":"1"}` + strings.Repeat(`,{"x":"1"}`, elements-1) + strings.Repeat("]}", 30)
+	p := paramsOf(t, postJSON(doc), Options{})
+	allocs := testing.AllocsPerRun(1, func() { require.Len(t, errorsOf(t, p.DecodeJSON(new(deep))), maxErrors) })
+	require.Less(t, allocs, 20.0*elements)
+}
+
 func TestStatusOfSeveralErrors(t *testing.T) {
 	bad := malformedError(SourceQuery, "q", "is bad")
 	invalid := &Error{Name: "n", Source: SourceQuery, Reason: ErrInvalid}

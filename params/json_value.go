@@ -110,7 +110,7 @@ func (b *binder) setJSON(p *plan, v reflect.Value, from *jsonValue, at *path) {
 		b.fillFields(p.fields, v, values{from: SourceJSON, object: from}, at, 0)
 	case isList:
 		v.Set(reflect.MakeSlice(v.Type(), len(from.items), len(from.items)))
-		for i := range from.items {
+		for i := 0; i < len(from.items) && !b.faults.full(); i++ {
 			b.setJSON(p.elem, v.Index(i), &from.items[i], &path{at, strconv.Itoa(i)})
 		}
 	default:
