@@ -1,6 +1,7 @@
 package params
 
 import (
+	"net"
 	"net/netip"
 	"net/url"
 	"reflect"
@@ -45,7 +46,6 @@ func TestMistakesInTheType(t *testing.T) {
 		{reflect.TypeFor[int](), `query:"a,required"`, `has the tag "a,required", want a name`},
 		{reflect.TypeFor[int](), `json:"a" required:"yes"`, `has the tag required with "yes", want true`},
 		{reflect.TypeFor[int](), `query:""`, `has the tag "", want a name`},
-		{reflect.TypeFor[*int](), `query:"a" default:"1"`, "a *int can't have a default"},
 		{reflect.TypeFor[inner](), `query:"a"`, "V: X: has no tag query"},
 		{reflect.TypeFor[address](), `query:"a" required:"true"`, "a struct can't be required or have a default"},
 		{reflect.TypeFor[[]address](), `query:"a" max:"1"`, "a list of structs can't be checked by a tag"},
@@ -96,13 +96,17 @@ func TestDefaultsAreNotShared(t *testing.T) {
 		At time.Time `query:"at" default:"2026-01-02T03:04:05Z"`
 		On bool      `query:"on" default:"true"`
 		In Opt[int]  `query:"in" default:"7"`
+		IP net.IP    `query:"ip" default:"10.0.0.1"`
+		To *int      `query:"to" default:"1"`
 	}
 	for range 2 {
 		got := value(Bind[with](newContext(t, getRequest(""), Options{})))
 		require.Equal(t, 2026, got.At.Year())
 		require.True(t, got.On)
 		require.Equal(t, Some(7), got.In)
-		got.In = Some(8)
+		require.Equal(t, "10.0.0.1", got.IP.String())
+		require.Equal(t, 1, *got.To)
+		got.In, got.IP[len(got.IP)-1], *got.To = Some(8), 9, 9
 	}
 	got := value(Bind[with](newContext(t, getRequest("on=off&in=1"), Options{})))
 	require.False(t, got.On)

@@ -12,9 +12,10 @@ import (
 
 // demands are the conditions in a field's tags.
 type demands struct {
-	required bool          // a value must be given
-	def      reflect.Value // replaces a missing value; the zero Value means that there is no default
-	checks   []check       // of a given value
+	required bool    // a value must be given
+	def      string  // replaces a missing value
+	setDef   setter  // sets a value to def, or is nil if there is no default
+	checks   []check // of a given value
 }
 
 // A check is a condition on a value. If it is not met, the reason and the detail are those of the [Error].
@@ -34,7 +35,7 @@ func hasDemands(tag reflect.StructTag) bool {
 	})
 }
 
-// demandsOf returns the demands of a field. A default is shared by all structs, so a pointer can't have one.
+// demandsOf returns the demands of a field. A default is decoded for each struct, so that no two share its memory.
 func demandsOf(sf reflect.StructField) (d demands, err error) {
 	if !hasDemands(sf.Tag) {
 		return d, nil
@@ -43,16 +44,15 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 	if d.required = required; required && word != "true" && word != "nonempty" {
 		return d, fmt.Errorf("has the tag required with %q, want true or nonempty", word)
 	}
-	switch text, ok := sf.Tag.Lookup("default"); {
-	case !ok:
-	case required:
-		return d, errors.New("a required field needs no default")
-	case sf.Type.Kind() == reflect.Pointer:
-		return d, fmt.Errorf("a %v can't have a default", sf.Type)
-	default:
-		if d.def, err = parseTag(sf.Type, "default", text); err != nil {
+	if text, ok := sf.Tag.Lookup("default"); ok {
+		if required {
+			return d, errors.New("a required field needs no default")
+		}
+		if _, err = parseTag(sf.Type, "default", text); err != nil {
 			return d, err
 		}
+		d.def = text
+		d.setDef, _ = setterOf(sf.Type)
 	}
 	d.checks, err = compileChecks(targetOf(sf.Type), sf.Tag)
 	return d, err
@@ -72,7 +72,7 @@ func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
 }
 
 // any reports whether there are demands.
-func (d *demands) any() bool { return d.required || d.def.IsValid() || d.checks != nil }
+func (d *demands) any() bool { return d.required || d.setDef != nil || d.checks != nil }
 
 // failedBy returns the first check that v fails, or nil. v was given and is not null.
 func (d *demands) failedBy(v reflect.Value) *check {

@@ -48,8 +48,9 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 	to, isNull, isList, faults := fieldAt(v, f.index), got.json != nil && got.json.raw.Kind() == 'n', f.plan.elem != nil, len(b.faults)
 	switch {
-	case got.count == 0 && f.def.IsValid():
-		to.Set(f.def)
+	case got.count == 0 && f.setDef != nil:
+		to.SetZero()
+		b.setText(f, f.setDef, to, f.def, outer)
 	case got.count == 0 && f.required:
 		b.note(f.from, outer, f.name, ErrMissing, "is missing", nil)
 	case got.count == 0 && f.plan.fields == nil:
