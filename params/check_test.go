@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 type level int
@@ -190,6 +192,24 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 	require.ErrorContains(t, tryJSON[struct {
 		item `default:"1"`
 	}](paramsOf(t, postJSON("{}"), Options{})), "a struct whose fields are those of the outer one can't")
-	type p *p // decoding it needs no end of the pointers
-	require.NoError(t, tryJSON[struct{ P p }](paramsOf(t, postJSON("{}"), Options{})))
+}
+
+type endlessOpt struct{ Opt[*endlessOpt] }
+
+func TestTypeOfEndlessPointers(t *testing.T) {
+	type p *p
+	const want = "points to itself without end"
+	for tag, ctx := range map[string]*reqctx.Host{
+		`json:"p"`:                 newContext(t, postJSON(`{"p":1}`), Options{}),
+		`json:"p" required:"true"`: newContext(t, postJSON(`{"p":1}`), Options{}),
+		`json:"p,string"`:          newContext(t, postJSON(`{"p":"1"}`), Options{}),
+		`query:"p" default:"1"`:    newContext(t, getRequest("p=1"), Options{}),
+	} {
+		for _, typ := range []reflect.Type{reflect.TypeFor[p](), reflect.TypeFor[[]*p](), reflect.TypeFor[endlessOpt]()} {
+			v := reflect.New(structWith(typ, tag))
+			requireMistake(t, value(From(ctx)).bind(v.Elem()), want)
+			require.Equal(t, "V.X", Fault(v.Interface(), "V.X", "is bad").Name)
+		}
+	}
+	requireMistake(t, tryJSON[p](paramsOf(t, postJSON("1"), Options{})), want)
 }

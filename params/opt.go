@@ -100,13 +100,23 @@ func optInnerType(t reflect.Type) (inner reflect.Type, ok bool) {
 	return o.innerType(), true
 }
 
-// targetOf returns the type behind pointers and Opts.
-func targetOf(t reflect.Type) reflect.Type {
+// pointeeType returns the type behind a pointer or in an Opt.
+func pointeeType(t reflect.Type) (inner reflect.Type, ok bool) {
 	if t.Kind() == reflect.Pointer {
-		return targetOf(t.Elem())
+		return t.Elem(), true
 	}
-	if inner, ok := optInnerType(t); ok {
-		return targetOf(inner)
+	return optInnerType(t)
+}
+
+// targetOf returns the type behind pointers and Opts. If they lead to themselves, it returns one of them.
+func targetOf(t reflect.Type) reflect.Type {
+	for seen := map[reflect.Type]bool{}; !seen[t]; {
+		inner, ok := pointeeType(t)
+		if !ok {
+			return t
+		}
+		seen[t] = true
+		t = inner
 	}
 	return t
 }

@@ -131,6 +131,9 @@ func (c compiler) planFor(t reflect.Type) (*plan, error) {
 	if p := c.plans[t]; p != nil {
 		return p, nil
 	}
+	if _, isEndless := pointeeType(targetOf(t)); isEndless {
+		return nil, fmt.Errorf("a %v points to itself without end", t)
+	}
 	p := &plan{typ: t}
 	c.plans[t] = p
 	if c.from == SourceJSON {
