@@ -203,6 +203,15 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	}
 }
 
+// hasReply reports whether a reply was read that is not an error. Hooks may ask for the arguments of commands that are
+// never sent, so that args doesn't tell.
+func (cmd *command) hasReply() bool {
+	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
+		return c.Val() != nil
+	}
+	return cmd.Cmder.(*redis.Cmd).Val() != nil
+}
+
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {
 	case *redis.IntSliceCmd:

@@ -168,6 +168,19 @@ func TestHandshakeRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotSent)
 	require.EqualError(t, err, "store: redis "+refuses.Addr+": not sent: WRONGPASS invalid password")
 	require.NotContains(t, refuses.seen, "evalsha")
+
+	// A hook for tracing asks for the arguments before the handshake.
+	c = client(t, refuses.Addr, func(o *redis.Options) { o.Password, o.ContextTimeoutEnabled = "secret", true })
+	c.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+		for _, cmd := range cmds {
+			cmd.Args()
+		}
+		return send()
+	}))
+	for _, r := range newPipe(t, c).RunAll(t.Context(), long, []Call{add("a", 1), of(&counters, "b", 1)}) {
+		require.ErrorContains(t, r.Err, "redis "+refuses.Addr+": WRONGPASS invalid password")
+		require.NotErrorIs(t, r.Err, ErrNoReply)
+	}
 }
 
 // TestNothingIsSentWithoutAConnection checks how calls fail that wait for a connection until their

@@ -58,7 +58,7 @@ func (q *queue) exec(ctx context.Context, cmds []*command) {
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		for _, cmd := range cmds {
-			if cmd.Err() == nil && cmd.args == nil { // a hook did not send it
+			if cmd.Err() == nil && !cmd.hasReply() { // a hook or a refused handshake kept it from being sent
 				cmd.SetErr(err)
 			}
 		}
