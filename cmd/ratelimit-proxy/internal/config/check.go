@@ -181,8 +181,9 @@ func (k *checker) routes() {
 			k.addf(field+".upstream", "there is no upstream %q", r.Upstream)
 		}
 		k.match(r.Match, field+".match")
-		if r.Match.matchesAll() && i+1 < len(c.Routes) {
-			k.addf(field, "matches all requests: the routes after it are never used")
+		hides := func(other Route) bool { return other.Match.covers(r.Match) }
+		if n := slices.IndexFunc(c.Routes[:i], hides); n >= 0 {
+			k.addf(field, "is never used: routes[%d] matches all its requests", n)
 		}
 	}
 }

@@ -47,8 +47,12 @@ func (k *checker) headers(headers map[string]string, field string) {
 			k.addf(at, "is the same header as another, %s", canonical)
 		}
 		taken[canonical] = true
-		if err := checkFieldValue(headers[name]); err != nil {
-			k.addf(at, "%q %w", headers[name], err)
+		value := headers[name]
+		if err := checkFieldValue(value); err != nil {
+			k.addf(at, "%q %w", value, err)
+		}
+		if canonical == "Upgrade" && value != "*" && !strings.EqualFold(value, "websocket") {
+			k.addf(at, "%q never matches: only upgrades to websocket are supported", value)
 		}
 	}
 }

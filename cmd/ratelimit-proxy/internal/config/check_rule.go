@@ -20,8 +20,9 @@ func (k *checker) rules() {
 			k.addf(field+".name", "is also the name of another rule, %q", r.Name)
 		}
 		k.rule(&r, field)
-		if r.Last && r.Match.matchesAll() && i+1 < len(k.c.Rules) {
-			k.addf(field, "is last and matches all requests: the rules after it are never used")
+		hides := func(other Rule) bool { return other.Last && other.Match.covers(r.Match) }
+		if n := slices.IndexFunc(k.c.Rules[:i], hides); n >= 0 {
+			k.addf(field, "is never used: rules[%d] is last and matches all its requests", n)
 		}
 	}
 }
@@ -57,12 +58,25 @@ func (k *checker) tiers(r *Rule, key Key, cost int64, field string) {
 		at := fmt.Sprintf("%s.tiers[%d]", field, i)
 		k.match(t.Match, at+".match")
 		k.limits(t.Limit, t.Limits, cost, at)
+		hides := func(other Tier) bool { return len(other.Keys) == 0 && other.Match.covers(t.Match) }
+		if n := slices.IndexFunc(r.Tiers[:i], hides); n >= 0 {
+			k.addf(at, "is never used: %s.tiers[%d] matches all its requests", field, n)
+		}
+		inRule := func(method string) bool { return slices.Contains(r.Match.Methods, method) }
+		if len(r.Match.Methods) > 0 && len(t.Match.Methods) > 0 && !slices.ContainsFunc(t.Match.Methods, inRule) {
+			k.addf(at, "is never used: the rule doesn't match its methods")
+		}
 		for n, text := range t.Keys {
+			at := fmt.Sprintf("%s.keys[%d]", at, n)
+			hides := func(other Tier) bool { return slices.Contains(other.Keys, text) && other.Match.covers(t.Match) }
+			if slices.ContainsFunc(r.Tiers[:i], hides) || slices.Contains(r.Deny, text) {
+				k.addf(at, "%q is never used: deny or an earlier tier has it", text)
+			}
 			if key == nil {
-				break
+				continue
 			}
 			if _, err := key.Values(text); err != nil {
-				k.addf(fmt.Sprintf("%s.keys[%d]", at, n), "%q is not a value of the key: it %w", text, err)
+				k.addf(at, "%q is not a value of the key: it %w", text, err)
 			}
 		}
 	}

@@ -25,6 +25,8 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 		`headers: {X-Plan: "a\nb"}`:                   `headers.X-Plan: "a\nb" never matches: a header's value has no control`,
 		`headers: {trailer: x}`:                       `headers.trailer: the header trailer can't be matched`,
 		`headers: {Transfer-Encoding: "*"}`:           `headers.Transfer-Encoding: the header Transfer-Encoding can't be matched`,
+		`headers: {Upgrade: h2c}`:                     `headers.Upgrade: "h2c" never matches: only upgrades to websocket`,
+		`headers: {Upgrade: WebSocket}`:               ``,
 		`headers: {X-Plan: gold, x-plan: silver}`:     `headers.x-plan: is the same header as another, X-Plan`,
 		`headers: {x-a: "1", X-B: "2", X-A: "1"}`:     `headers.x-a: is the same header as another, X-A`,
 		`headers: {X-Plan: gold}, paths: ["/100%/%"]`: ``,
@@ -63,20 +65,63 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 	require.NoError(t, checkLine(t, `rules: [{name: a, limit: 1/s, deny: ["64:ff9b::/104", "64:ff9b::1", "64:ff9b::/64", "::ffff:0:0/96"]}]`))
 }
 
-// A rule or a route after one that takes all requests is an error.
+// A rule, a route or a tier that gets no request is an error.
 func TestUnreachableEntries(t *testing.T) {
-	require.ErrorContains(t, checkLine(t, "rules: [{name: a, limit: 1/s, last: true}, {name: b, limit: 1/s}]"),
-		"p.yaml:2:9: rules[0]: is last and matches all requests: the rules after it are never used")
-	require.ErrorContains(t, checkLine(t, "routes: [{upstream: main}, {upstream: other}]"),
-		"p.yaml:2:10: routes[0]: matches all requests: the routes after it are never used")
-	for _, line := range []string{
-		"rules: [{name: a, limit: 1/s}, {name: b, limit: 1/m}]", "rules: [{name: a, limit: 1/s, last: true}]",
-		"rules: [{name: a, limit: 1/s, last: true, match: {paths: [/x]}}, {name: b, limit: 1/s}]",
-		"rules: [{name: a, limit: 1/s, last: true, match: {methods: [GET]}}, {name: b, limit: 1/s}]",
-		"routes: [{upstream: main, match: {hosts: [a]}}, {upstream: main, match: {headers: {X: a}}}, {upstream: other}]",
+	const last = "rules: [{name: a, limit: 1/s, last: true, match: {%s}}, {name: b, limit: 1/s, match: {%s}}]"
+	const routes = "routes: [{upstream: main, match: {%s}}, {upstream: other, match: {%s}}]"
+	const tiers = "rules: [{name: a, limit: 1/s, tiers: [{limit: 1/s, match: {%s}}, {limit: 2/s, match: {%s}, keys: [k]}]}]"
+	for _, c := range []struct {
+		first, second string
+		covers        bool
+	}{
+		{"", "", true},
+		{"", "paths: [/a], methods: [GET]", true},
+		{"paths: ['/**']", "", true},
+		{"paths: ['/a/**']", "", false},
+		{"paths: ['/a/**']", "paths: [/a]", true},
+		{"paths: ['/a/**']", "paths: [/a/b/, '/a/*/c', '/a/b/**']", true},
+		{"paths: ['/a/**']", "paths: [/a/b, /b]", false},
+		{"paths: ['/a/**', /b]", "paths: [/a/b, /b]", true},
+		{"paths: ['/a/*']", "paths: ['/a/**']", false},
+		{"paths: ['/a/*/**']", "paths: ['/a/**']", false},
+		{"paths: ['/a/*/**']", "paths: ['/a/b/**']", true},
+		{"paths: [/a/b]", "paths: ['/a/*']", false},
+		{"paths: ['/*/b']", "paths: [/a/b/]", true},
+		{"methods: [GET, HEAD]", "methods: [HEAD], hosts: [a]", true},
+		{"methods: [GET]", "methods: [GET, HEAD]", false},
+		{"methods: [GET]", "", false},
+		{"hosts: [A.example.com.]", "hosts: [a.example.com]", true},
+		{"hosts: ['*.example.com']", "hosts: [a.b.example.com, '*.c.example.com', '*.EXAMPLE.com']", true},
+		{"hosts: ['*.example.com']", "hosts: [example.com]", false},
+		{"headers: {X: '*'}", "headers: {x: a}", true},
+		{"headers: {X: a}", "headers: {X: '*'}", false},
+		{"headers: {X: a}", "headers: {X: a, Y: b}", true},
+		{"headers: {X: a, Y: b}", "headers: {X: a}", false},
 	} {
-		require.NoError(t, checkLine(t, line))
+		for format, want := range map[string]string{
+			last:   "rules[1]: is never used: rules[0] is last and matches all its requests",
+			routes: "routes[1]: is never used: routes[0] matches all its requests",
+			tiers:  "rules[0].tiers[1]: is never used: rules[0].tiers[0] matches all its requests",
+		} {
+			err := checkLine(t, fmt.Sprintf(format, c.first, c.second))
+			if c.covers {
+				require.ErrorContains(t, err, want, "%+v", c)
+			} else {
+				require.NoError(t, err, "%+v", c)
+			}
+		}
 	}
+	require.NoError(t, checkLine(t, "rules: [{name: a, limit: 1/s}, {name: b, limit: 1/m}]"), "both of them charge")
+
+	const keys = "rules: [{name: a, limit: 1/s, deny: [%s], tiers: [{keys: [k, l, k], limit: 1/s, match: {%s}}, {keys: [m, l], limit: 2/s}]}]"
+	const used = `rules[0].tiers[1].keys[%d]: %q is never used: deny or an earlier tier has it`
+	require.ErrorContains(t, checkLine(t, fmt.Sprintf(keys, "", "")), fmt.Sprintf(used, 1, "l"))
+	require.ErrorContains(t, checkLine(t, fmt.Sprintf(keys, "m", "paths: [/x]")), fmt.Sprintf(used, 0, "m"))
+	require.NoError(t, checkLine(t, fmt.Sprintf(keys, "x", "paths: [/x]")))
+
+	const methods = "rules: [{name: a, limit: 1/s, match: {methods: [%s]}, tiers: [{limit: 2/s, match: {methods: [%s]}}]}]"
+	require.ErrorContains(t, checkLine(t, fmt.Sprintf(methods, "POST, PUT", "GET")), "rules[0].tiers[0]: is never used: the rule doesn't match its methods")
+	require.NoError(t, checkLine(t, fmt.Sprintf(methods, "POST, PUT", "GET, PUT")))
 }
 
 // An entry of a list has to be a value of the key, and only one.

@@ -46,7 +46,32 @@ func cutDeep(pattern string) (base string, deep bool) {
 	return strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
 }
 
-// matchesAll reports whether m matches every request.
-func (m *Match) matchesAll() bool {
-	return len(m.Methods) == 0 && len(m.Hosts) == 0 && len(m.Paths) == 0 && len(m.Headers) == 0
+// covers reports whether m matches every request that n matches.
+func (m Match) covers(n Match) bool {
+	m.normalize()
+	n.normalize()
+	for name, value := range m.Headers {
+		if other, ok := n.Headers[name]; !ok || value != "*" && value != other {
+			return false
+		}
+	}
+	if len(n.Paths) == 0 {
+		n.Paths = []string{"/**"}
+	}
+	equal := func(a, b string) bool { return a == b }
+	return coverAll(m.Methods, n.Methods, equal) && coverAll(m.Hosts, n.Hosts, hostMatches) && coverAll(m.Paths, n.Paths, patternCovers)
+}
+
+// coverAll reports whether each value of narrow is covered by one of wide. An empty list stands for all values.
+func coverAll(wide, narrow []string, covers func(wide, narrow string) bool) bool {
+	return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(n string) bool {
+		return !slices.ContainsFunc(wide, func(w string) bool { return covers(w, n) })
+	})
+}
+
+// patternCovers reports whether the pattern wide matches every path that narrow matches.
+func patternCovers(wide, narrow string) bool {
+	base, narrowDeep := cutDeep(narrow)
+	_, wideDeep := cutDeep(wide)
+	return patternMatches(wide, base) && (wideDeep || !narrowDeep)
 }
