@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Parallel is the largest number of values that [All] waits for, and so computes, at a time.
+// Parallel is the maximum number of values that [All] waits for, and so computes, at the same time.
 const Parallel = 64
 
 // Waiter is a [Value] of any type.
@@ -13,9 +13,10 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// All waits for all of ws in parallel, at most [Parallel] at a time. It returns the first error that occurs and leaves
-// the other values: those of a scope are still computed, and stand-alone ones without another waiter are cancelled. If
-// one panics, All panics. Computations start together, so that their calls of a [Batch] usually become one.
+// All waits for all of ws in parallel, at most [Parallel] at a time. When an error occurs, All returns it and no
+// longer waits for the other values. Values of a scope are still computed. Stand-alone values without another waiter
+// are cancelled. If a computation panics, All panics. Computations start together, so that their calls of a [Batch]
+// usually become one.
 func All(ctx context.Context, ws ...Waiter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

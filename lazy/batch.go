@@ -13,11 +13,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/yield"
 )
 
-// ErrMissing is the error of a [Batch] for a key that its function returned no value for.
+// ErrMissing is the error for a key if the function of a [Batch] returned no value for it.
 var ErrMissing = errors.New("lazy: no value for the key")
 
-// BatchFunc loads the values of keys. Each key is there once, in the order in which callers asked. Other keys of the
-// result are ignored. The map must not change afterwards.
+// BatchFunc loads the values of keys. The list contains each key once, in the order in which callers asked for them.
+// Other keys in the result are ignored. The map must not be changed afterwards.
 type BatchFunc[K comparable, V any] func(ctx context.Context, keys []K) (map[K]V, error)
 
 // OrElse returns a function that returns the values of fn, and missing for each key that fn returns no value for.
@@ -33,19 +33,19 @@ func OrElse[K comparable, V any](fn BatchFunc[K, V], missing V) BatchFunc[K, V] 
 	}
 }
 
-// Batch loads values with a function of many keys. [Batch.GetAll] loads a list with one call. Gets that are made at the
-// same moment usually share a call as well.
+// Batch loads values with a function that takes many keys. [Batch.GetAll] loads a list with one call. Calls of Get at
+// the same moment usually share a call of the function, too.
 //
 // While a key is being loaded, all callers that ask for it share the call. A Batch of a [Scope] (made by [BatchIn])
-// keeps the outcome like a [Value] of the scope. A stand-alone Batch (made by [NewBatch]) forgets it. Its function gets
-// the values of the first caller's context, although the callers may belong to different requests.
+// keeps the outcome like a [Value] of the scope. A stand-alone Batch (made by [NewBatch]) forgets the outcome. Its
+// function gets the values of the first caller's context, although the callers may belong to different requests.
 //
 // The goroutine that begins a call yields the processor a few times, so that other ready goroutines can add their keys.
 // There is no timer. A caller waits only for the call that loads its key.
 //
-// The function may read its own batch and others. The call that loads a key may be waiting for the reader, for example
-// because of another key that it loads. Then the key is loaded again in a call of its own. A key that needs itself is a
-// [*CycleError].
+// The function may read its own batch and other batches. If the call that loads a key is itself waiting for the
+// reader, for example because of another key in the same call, the key is loaded again in a separate call. If a key
+// needs itself, the error is a [*CycleError].
 //
 // A Batch is safe for concurrent use.
 type Batch[K comparable, V any] struct {
@@ -68,8 +68,8 @@ type batchCall[K comparable, V any] struct {
 // NewBatch returns a stand-alone batch of fn.
 func NewBatch[K comparable, V any](fn BatchFunc[K, V]) *Batch[K, V] { return BatchIn(nil, "", fn) }
 
-// BatchIn returns a batch of fn that belongs to the scope s, or a stand-alone one if s is nil. Cycles and panics show
-// its name. An empty name means the name of fn.
+// BatchIn returns a batch of fn that belongs to the scope s, or a stand-alone batch if s is nil. The texts of cycles
+// and panics contain the name. An empty name means the name of fn.
 func BatchIn[K comparable, V any](s *Scope, name string, fn BatchFunc[K, V]) *Batch[K, V] {
 	return &Batch[K, V]{
 		fn:    fn,
@@ -100,13 +100,13 @@ func (b *Batch[K, V]) Get(ctx context.Context, key K) (val V, err error) {
 	return vals[0], nil
 }
 
-// GetAll returns the values for keys, in the order of keys. One call loads all keys that are neither there nor being
-// loaded.
+// GetAll returns the values for keys, in the order of keys. It makes one call for all keys that are neither loaded
+// nor being loaded.
 //
-// GetAll returns the error of the first key that has one. This is [ErrMissing] if the function returned no value for
-// the key; see [OrElse]. If the function panics, every caller that waits for it panics with a [*PanicError]. If ctx ends
-// first, GetAll returns [context.Cause], and the call goes on for the others. GetAll returns the cause of a ctx that has
-// ended even if all values are there. It panics if a key cannot be hashed.
+// GetAll returns the error of the first key that has an error. The error is [ErrMissing] if the function returned no
+// value for the key; see [OrElse]. If the function panics, every caller that waits for it panics with a
+// [*PanicError]. If ctx ends first, GetAll returns [context.Cause], and the call goes on for the other callers. If
+// ctx has ended before, GetAll returns the cause even if all values are loaded. It panics if a key cannot be hashed.
 func (b *Batch[K, V]) GetAll(ctx context.Context, keys []K) ([]V, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// CycleError is the error of a value that needs itself. Path has the names of the values, from the one that was asked
-// for to itself: user, org, user.
+// CycleError is the error of a value that needs itself. Path has the names of the values on the cycle. It begins and
+// ends with the value that was asked for: user, org, user.
 //
-// The error is returned by the wait that would close the cycle, when it begins. This also holds for a wait on a
-// goroutine that the function does not wait for.
+// The wait that would close the cycle returns the error when it begins, even on a goroutine that the function does
+// not wait for.
 type CycleError struct {
 	Path []string
 

@@ -8,10 +8,10 @@
 //   - [NewBatch] and [BatchIn] make a [Batch], which loads the values of many keys with one call.
 //   - [Flight] is one computation and its waiters. Values, batches and package reqctx are built on it.
 //
-// [Value.Get] returns a value. The first caller computes it and the others share the outcome. Reading a computed value
-// costs one atomic load. A waiter whose own context ends leaves with [context.Cause], and the others stay. Values may
-// read each other. A cycle, also across goroutines, is a [*CycleError] with its path and not a deadlock, as long as
-// each function passes on the context that it was given.
+// [Value.Get] returns a value. The first caller computes it and the others share the outcome. Reading a computed
+// value costs one atomic load. If a waiter's own context ends, its Get returns [context.Cause], and the other waiters
+// stay. Values may read each other. A cycle, even across goroutines, leads to a [*CycleError] with its path and not
+// to a deadlock, as long as each function passes on the context that it was given.
 //
 // The package has no timers, no background goroutines and no expiry; see [Value.Reset].
 package lazy

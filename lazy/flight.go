@@ -21,10 +21,10 @@ type Work interface {
 	Finish(abnormal error)
 }
 
-// Flight is one computation: its context, its waiters, its outcome, and the computations that it waits for itself. It
-// is embedded in the type that implements its [Work], so that a computation is one allocation.
+// Flight is one computation: its context, its waiters, its outcome, and the computations that it waits for. It is
+// embedded in the type that implements its [Work], so that a computation needs only one allocation.
 //
-// Init comes first, and Start is called exactly once. The other methods are safe for concurrent use. A Flight must not
+// Init must be called first, and Start exactly once. The other methods are safe for concurrent use. A Flight must not
 // be copied or reused.
 type Flight struct {
 	context.Context
@@ -47,7 +47,7 @@ type Flight struct {
 
 type flightKey struct{}
 
-// Current returns the innermost computation whose context ctx was derived from, or nil.
+// Current returns the innermost computation from whose context ctx was derived, or nil.
 func Current(ctx context.Context) *Flight {
 	f, _ := ctx.Value(flightKey{}).(*Flight)
 	return f
@@ -81,9 +81,9 @@ func (f *Flight) join() bool {
 	return true
 }
 
-// Start runs Compute and then Finish. If inline is true, it does so on this goroutine while caller waits, which is the
-// [Current] flight of the goroutine, or nil. Otherwise, it starts a goroutine. Start returns normally even if Compute
-// panics. If the scope is closed, it only calls Finish.
+// Start runs Compute and then Finish. If inline is true, Start runs them on this goroutine while caller waits. caller
+// is the [Current] flight of the goroutine, or nil. Otherwise, Start starts a new goroutine. Start returns normally
+// even if Compute panics. If the scope is closed, Start only calls Finish.
 func (f *Flight) Start(caller *Flight, inline bool) {
 	switch {
 	case f.scope != nil && !f.scope.enter():
@@ -136,7 +136,7 @@ func (f *Flight) Complete(outcome any) (delivered bool) {
 }
 
 // Wait returns f's outcome to a waiter on behalf of caller, the [Current] flight of ctx. If ctx ends first, Wait
-// returns [context.Cause]. If f waits for caller, directly or not, it returns a [*CycleError] at once.
+// returns [context.Cause]. If f waits for caller, directly or not, Wait returns a [*CycleError] at once.
 func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 	if f.complete.Load() {
 		return f.outcome, nil

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// ErrGoexit is the error of the other waiters if a function calls [runtime.Goexit], as t.FailNow does.
+// ErrGoexit is the error that the other waiters get if a function calls [runtime.Goexit], as t.FailNow does.
 var ErrGoexit = errors.New("lazy: the function called runtime.Goexit")
 
 // PanicError is a panic of a lazily computed value. Every waiter panics with the same *PanicError, whatever goroutine

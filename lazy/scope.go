@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// ErrClosed is the error of a value that a closed [Scope] has not computed. It is also the cause of the scope's
-// context once it is closed.
+// ErrClosed is the error of a value whose computation had not begun when its [Scope] was closed. It is also the cause
+// with which Close cancels the scope's context.
 var ErrClosed = errors.New("lazy: scope closed")
 
-// Scope owns values and their computations: they end with it. Make one with [NewScope] and Close it in the same
-// function. A Scope is safe for concurrent use, but a function that the scope computes must not call Close, because it
-// would wait for itself.
+// Scope owns values and their computations, which end with the scope. Make a scope with [NewScope] and Close it in
+// the same function. A Scope is safe for concurrent use, but the function of one of its values must not call Close,
+// because it would wait for itself.
 type Scope struct {
 	ctx    context.Context
 	parent context.Context // the context that the scope was made with
@@ -51,8 +51,8 @@ func (s *Scope) outlivedBy(ctx context.Context) bool {
 // Context returns the context under which the scope's values are computed.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// Spawn runs fn on a goroutine that Close waits for. Close returns the error of fn, its panic or [ErrGoexit], with the
-// name. On a closed scope, Spawn returns [ErrClosed] and does not run fn.
+// Spawn runs fn on a goroutine that Close waits for. Close returns the error of fn, its panic or [ErrGoexit],
+// together with the name. On a closed scope, Spawn returns [ErrClosed] and does not run fn.
 func (s *Scope) Spawn(name string, fn func(ctx context.Context) error) error {
 	if !s.enter() {
 		return ErrClosed
@@ -78,8 +78,8 @@ func (s *Scope) Cancel() {
 }
 
 // Close cancels the scope's context as Cancel does, and waits until all computations have returned. It returns the
-// joined errors of tasks and the panics that no Get waited for. A second Close waits as well, and returns the same.
-// The search for cycles does not know about the wait of Close.
+// joined errors of tasks and the panics that no Get waited for. A second Close also waits, and returns the same
+// error. A cycle that includes a call of Close is not detected.
 func (s *Scope) Close() error {
 	s.mu.Lock()
 	if !s.closed && s.running == 0 {

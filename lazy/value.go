@@ -15,9 +15,9 @@ var errNoFunc = errors.New("lazy: the value has no function and was not set")
 // Value is computed once, on first use.
 //
 // A stand-alone value (made by [New]) keeps its first success for ever. It forgets errors, so that the next Get tries
-// again. Its function gets the values of the first caller's context, and is cancelled when the last waiter leaves;
-// a later caller begins anew. A value of a [Scope] (made by [In] or [Go]) is computed under the scope's context, even
-// if all waiters leave. It keeps its error as well, except a cancellation that is not the scope's.
+// again. Its function gets the values of the first caller's context. It is cancelled when the last waiter leaves, and
+// a later caller starts it again. A value of a [Scope] (made by [In] or [Go]) is computed under the scope's context,
+// even if all waiters leave. It also keeps an error, unless that is a cancellation but the scope was not cancelled.
 //
 // The zero Value can be Set. A Value is safe for concurrent use and must not be copied after first use. A Get that
 // finds the value costs one atomic load and does not allocate.
@@ -47,8 +47,8 @@ func In[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	return &Value[T]{fn: fn, scope: s}
 }
 
-// Go returns a value of the scope that fn begins to compute now, on a goroutine that the scope waits for. On a closed
-// scope its Get returns [ErrClosed].
+// Go returns a value of the scope and begins to compute it with fn now, on a goroutine that the scope waits for. If
+// the scope is closed, the value's Get returns [ErrClosed].
 func Go[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	v := In(s, fn)
 	if w := v.join(s.ctx, false, false); w.start {
@@ -57,9 +57,9 @@ func Go[T any](s *Scope, fn func(context.Context) (T, error)) *Value[T] {
 	return v
 }
 
-// Get returns the value, computing it first if necessary. It waits until the computation ends, or until ctx ends, and
-// then returns [context.Cause]. If the function panics, every Get that waits for it panics with a [*PanicError]. The
-// function runs on this goroutine if ctx cannot end before the value's owner does, and otherwise on a new one.
+// Get returns the value, computing it first if necessary. If ctx ends before the computation, Get returns
+// [context.Cause]. If the function panics, every Get that waits for it panics with a [*PanicError]. The function runs
+// on this goroutine if ctx cannot end before the value's owner does, and otherwise on a new one.
 func (v *Value[T]) Get(ctx context.Context) (T, error) {
 	if r := v.res.Load(); r != nil && r.panics == nil {
 		return r.val, r.err
@@ -82,7 +82,7 @@ func (v *Value[T]) get(ctx context.Context) (val T, err error) {
 	return r.val, r.err
 }
 
-// Wait is Get without the value.
+// Wait is like Get but returns only the error.
 func (v *Value[T]) Wait(ctx context.Context) error {
 	_, err := v.Get(ctx)
 	return err
@@ -97,7 +97,7 @@ func (v *Value[T]) Peek() (val T, err error, ok bool) {
 	return val, nil, false
 }
 
-// Set makes val the value. Waiters get val as well, and the result of a computation in progress is dropped.
+// Set makes val the value. Callers that are waiting get val, too. The result of a computation in progress is dropped.
 func (v *Value[T]) Set(val T) {
 	r := &result[T]{val: val}
 	v.mu.Lock()
@@ -109,8 +109,8 @@ func (v *Value[T]) Set(val T) {
 	}
 }
 
-// Reset forgets the value: the next Get computes it anew. Present waiters get the outcome of the computation that they
-// wait for.
+// Reset forgets the value, so that the next Get computes it again. Callers that are waiting get the outcome of the
+// computation that they wait for.
 func (v *Value[T]) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
