@@ -19,14 +19,15 @@ import (
 // a policy. Each further policy takes three. Slot 0 is empty.
 const inlineSlots = 21
 
-// Context is one request: its context and its lazy properties. It is a [context.Context], and [From] finds it in every
-// context derived from it.
+// Context represents one request with its context and its lazy properties. It is a [context.Context], and [From]
+// finds it in every context that is derived from it.
 //
-// A Context within another, such as a middleware's, also has the other's properties, except those whose name its own
-// registry has.
+// A Context whose parent belongs to another Context, such as a middleware's, also has the properties of that Context,
+// except those with a name that its own registry has.
 //
-// A server makes a Context as part of a [Host], and ends it with [Host.Finish]. A Context is safe for concurrent use. It
-// is never reused: code that still holds it after the request gets [ErrFinished], never another client's properties.
+// A server makes a Context as part of a [Host], and ends it with [Host.Finish]. A Context is safe for concurrent use.
+// It is never reused. Code that still holds it after the request gets [ErrFinished] and never another client's
+// properties.
 type Context struct {
 	context.Context
 	table *table
@@ -82,7 +83,8 @@ func (c *Context) Request() *http.Request { return c.req.Load() }
 // SetRequest sets the HTTP request. The server calls it for each copy that a handler gets.
 func (c *Context) SetRequest(r *http.Request) { c.req.Store(r) }
 
-// RemoteAddr returns the network address of the HTTP request's peer, or that of [Host.SetRemoteAddr], or "".
+// RemoteAddr returns the network address of the HTTP request's peer. Without an HTTP request, it returns the address
+// that was passed to [Host.SetRemoteAddr], or "".
 func (c *Context) RemoteAddr() string {
 	if r := c.req.Load(); r != nil {
 		return r.RemoteAddr
@@ -93,8 +95,8 @@ func (c *Context) RemoteAddr() string {
 // Logger returns the registry's logger.
 func (c *Context) Logger() *slog.Logger { return c.table.opts.Logger }
 
-// Get returns the property of that name of ctx's request, as [Key.Get] does. A function that resolves another property
-// must pass its own context, because cycles are not found otherwise.
+// Get returns the property of that name of ctx's request, as [Key.Get] does. A function that resolves another
+// property must pass its own context, because otherwise cycles are not found.
 func Get(ctx context.Context, name string) (any, error) {
 	c, b, err := lookup(ctx, byName, name)
 	if err != nil {
@@ -117,9 +119,10 @@ func Set(ctx context.Context, name string, v any) error {
 	return b.ops.setAny(ctx, c, b, v)
 }
 
-// Resolve resolves several properties of ctx's request in parallel and waits for all of them. It returns their errors,
-// joined, each with the property's name; the properties keep them as well. If ctx ends first, Resolve returns its cause
-// for each property that is missing. The properties start together, so that their calls of a [Batch] usually become one.
+// Resolve resolves several properties of ctx's request in parallel and waits for all of them. It returns their
+// errors, joined, each with the property's name. The properties also keep their errors. If ctx ends first, Resolve
+// returns its cause for each property that is not resolved yet. The properties start together, so that their calls of
+// a [Batch] usually become one.
 func Resolve(ctx context.Context, names ...string) error {
 	owners, props := make([]*Context, len(names)), make([]*binding, len(names))
 	missing := 0
@@ -164,8 +167,8 @@ var (
 	ErrFinished = errors.New("reqctx: the request is finished")
 )
 
-// TimeoutError is the error of a property that took longer than its Timeout. It wraps [context.DeadlineExceeded]. It is
-// never kept: the next Get tries again.
+// TimeoutError is the error of a property that took longer than its Timeout. It wraps [context.DeadlineExceeded]. It
+// is not kept, so the next Get tries again.
 type TimeoutError struct {
 	Name  string
 	After time.Duration
@@ -179,7 +182,7 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns [context.DeadlineExceeded].
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// Problem returns the status of the response to it, 503.
+// Problem returns 503, the status of the response to the error.
 func (e *TimeoutError) Problem() (status int, members map[string]any) {
 	return http.StatusServiceUnavailable, nil
 }

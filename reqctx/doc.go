@@ -1,9 +1,9 @@
-// Package reqctx gives one request its lazy properties: a session, a user, a parsed body. Each is resolved once, when it
-// is first read.
+// Package reqctx gives a request lazy properties, such as a session, a user or a parsed body. Each property is
+// resolved once, when it is first read.
 //
-// A property is declared by a [Key], usually in a package-level variable, and provided for a [Registry] with [Provide].
-// Every request has a [Context], which the server makes with [New]. It is a [context.Context]: handlers and the
-// functions they call read properties with [Key.Get] from it or from any context derived from it:
+// A property is declared by a [Key], usually in a package-level variable, and provided for a [Registry] with
+// [Provide]. Every request has a [Context], which the server makes with [New]. It is a [context.Context]. Handlers,
+// and functions that they call, read properties with [Key.Get] from this context or from any context derived from it:
 //
 //	var User = reqctx.NewKey[*UserRecord]("user")
 //
@@ -11,8 +11,9 @@
 //
 //	u, err := User.Get(ctx)
 //
-// loadUser is an ordinary function, which may read other properties. It runs when the property is first read, and never
-// if no code reads it. Reading a resolved property costs an atomic load. A property that is never read costs its slot.
+// loadUser is an ordinary function, which may read other properties. It runs when the property is first read, and
+// does not run if no code reads the property. Reading a resolved property costs an atomic load. A property that is
+// never read costs only its slot in the Context.
 //
 // [Resolve] resolves several properties in parallel, and [Key.Start] begins to resolve one early. A [Batch] is a
 // property with an argument, which loads a list of arguments with one call. [Preset] gives a request the value of a
@@ -22,5 +23,5 @@
 // response's header goes out, saves those that have changed. Then [Host.Finish] ends the request's tasks and calls the
 // Close functions, in reverse order.
 //
-// The package does no routing and writes no response: that is package server.
+// The package does no routing and writes no responses. Package server does.
 package reqctx

@@ -14,7 +14,7 @@ import (
 )
 
 // Host is a [Context] with the methods that a server needs to begin, commit and end a request. Handlers get only
-// &h.Context, from which [Key.Get] is fastest.
+// &h.Context. [Key.Get] is fastest with this context.
 //
 // Init and SetRemoteAddr must not be called concurrently with anything else.
 type Host struct{ Context }
@@ -44,10 +44,11 @@ func (h *Host) SetRemoteAddr(addr string) { h.peer = addr }
 // errCommitPanicked is the error of later Commits after a Commit function panicked.
 var errCommitPanicked = errors.New("reqctx: a Commit function panicked")
 
-// Commit saves the properties that have a value. The server calls it before the response's header goes out. Commit adds
-// their Vary fields to header and calls their Commit functions with the response's status and header, in the order in
-// which they were resolved. From then on, properties can be read but not set. Later calls wait for the first and return
-// the same error, so a Commit function must not call it. Commit returns [ErrFinished] if the request is closing.
+// Commit saves the properties that have a value. The server calls it before the response's header goes out. Commit
+// adds their Vary fields to header and calls their Commit functions with the response's status and header, in the
+// order in which they were resolved. From then on, properties can be read but not set. Later calls of Commit wait for
+// the first call and return the same error, so a property's Commit function must not call Host.Commit. Commit returns
+// [ErrFinished] if the request is closing.
 func (h *Host) Commit(status int, header http.Header) error {
 	c := &h.Context
 	c.mu.Lock()
@@ -77,8 +78,9 @@ func (c *Context) Committed() bool {
 	return c.phase != open
 }
 
-// CommitUnused commits a request that has used no property, or only states, and reports true. Such a request has nothing
-// to save, and does not change the header. Otherwise, CommitUnused does nothing and [Host.Commit] is needed.
+// CommitUnused commits a request that has used no properties except states, and reports true. Such a request has
+// nothing to save and does not change the header. For other requests, CommitUnused does nothing and reports false,
+// and the caller must call [Host.Commit].
 func (h *Host) CommitUnused() bool {
 	c := &h.Context
 	c.mu.Lock()
@@ -129,7 +131,8 @@ func (c *Context) runCommits(status int, h http.Header) error {
 	}
 }
 
-// handlerContext returns c with the values of the handler's context, such as the span of a middleware in the server.
+// handlerContext returns a context with the properties of c and the values of the handler's context, such as the span
+// of a middleware in the server.
 func (c *Context) handlerContext() context.Context {
 	if r := c.Request(); r != nil {
 		if ctx := r.Context(); ctx != context.Context(c) && From(ctx) == c {
@@ -185,10 +188,10 @@ func hasToken(lines []string, token string) bool {
 }
 
 // Go runs a task on a goroutine of the request. When the handler has returned, the task's context is cancelled with
-// [lazy.ErrClosed] as the cause, unless the request's context has ended before. The request is finished only after the
-// task has returned. A task that must run to its end uses [context.WithoutCancel]; the server's Shutdown waits for it
-// too. A task's error, panic or [runtime.Goexit] is logged with its name, but not an error that only reports the
-// cancellation. Go returns [ErrFinished] once the request is closing.
+// [lazy.ErrClosed] as the cause, unless the request's context has ended before. The request is finished only after
+// the task has returned. A task that must run to its end uses [context.WithoutCancel]. The server's Shutdown also
+// waits for such a task. A task's error, panic or [runtime.Goexit] is logged with the task's name. An error that only
+// reports the cancellation is not logged. Go returns [ErrFinished] once the request is closing.
 func (c *Context) Go(name string, fn func(ctx context.Context) error) error {
 	err := c.tasks().Spawn(name, func(ctx context.Context) error {
 		err := fn(ctx)
@@ -211,8 +214,9 @@ func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
-// OnClose registers fn to be called when the request's tasks have ended, in reverse order together with the properties'
-// Close functions. On a finished request, fn is called at once, so that nothing is left open. Errors are logged.
+// OnClose registers fn to be called when the request's tasks have ended, in reverse order together with the
+// properties' Close functions. If the request is already finished, fn is called at once, so that nothing is left
+// open. Errors are logged.
 func (c *Context) OnClose(fn func() error) {
 	out := &outcome{fn: fn}
 	c.mu.Lock()
@@ -245,7 +249,8 @@ func (h *Host) Idle() bool {
 	return true
 }
 
-// CancelTasks cancels the contexts of the request's tasks with [lazy.ErrClosed], and does not wait. Finish follows.
+// CancelTasks cancels the contexts of the request's tasks with [lazy.ErrClosed], and does not wait. Call Finish
+// afterwards.
 func (h *Host) CancelTasks() {
 	if s := h.scope.Load(); s != nil {
 		s.Cancel()
@@ -253,12 +258,12 @@ func (h *Host) CancelTasks() {
 }
 
 // Finish ends the request. It waits for a Commit in progress, cancels the tasks, and waits for them and for every
-// resolution. Then it calls the Close and OnClose functions, the latest first, also after one has failed or panicked.
-// After that, every access returns [ErrFinished]. Errors are logged, and returned joined. Only the first Finish does
-// anything. It must not be called from a task, a resolution or a Commit function.
+// resolution. Then it calls all Close and OnClose functions, the latest first, even if some of them fail or panic.
+// After that, every access returns [ErrFinished]. Errors are logged, and returned joined. Only the first call of
+// Finish has an effect. It must not be called from a task, a resolution or a Commit function.
 //
-// A resolution on a goroutine of the application that Set or Invalidate has overtaken may return after Finish. It is
-// closed then.
+// If Set or Invalidate overtakes a resolution on a goroutine of the application, the resolution may return after
+// Finish. Its Close function is called then.
 func (h *Host) Finish() (err error) {
 	c := &h.Context
 	c.mu.Lock()
@@ -299,8 +304,8 @@ func (c *Context) awaitAttempts() {
 	}
 }
 
-// runClosers calls what is left to close, and then empties the slots. It defers the rest of the list before each call, so
-// that a function that ends the goroutine does not prevent the others.
+// runClosers calls the remaining Close and OnClose functions, and then empties the slots. It defers the rest of the
+// list before each call, so that a function that ends the goroutine does not prevent the others.
 func (c *Context) runClosers(report func(error)) {
 	out := c.popCloserOrFinish()
 	if out == nil {

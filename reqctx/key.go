@@ -7,8 +7,9 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// Key names a property and has its type. Make keys once, in package-level variables: each takes a small place in every
-// registry made later, for the life of the process. Keys are comparable. The zero Key belongs to no property.
+// Key identifies a property by its name and has the type of its value. Make keys once, in package-level variables,
+// because each key takes a little memory in every later registry. Keys are comparable. The zero Key does not belong
+// to any property.
 type Key[T any] struct {
 	id   int32
 	name string
@@ -31,8 +32,8 @@ func (k Key[T]) Name() string { return k.name }
 func (k Key[T]) String() string { return k.name }
 
 // Get returns the property of ctx's request, resolving it first if necessary. All readers of a request share one
-// resolution and its outcome, also if it is an error or a panic ([*lazy.PanicError]). If ctx ends first, Get returns
-// [context.Cause] and the resolution goes on for the others.
+// resolution and its outcome, even if it is an error or a panic ([*lazy.PanicError]). If ctx ends first, Get returns
+// [context.Cause], and the resolution goes on for the other readers.
 //
 // Reading a resolved property does not allocate. With the request's own context, it costs one atomic load.
 func (k Key[T]) Get(ctx context.Context) (T, error) {
@@ -80,8 +81,9 @@ func deliver[T any](out *outcome) (T, error) {
 	return cell.val, cell.err
 }
 
-// Peek returns the outcome, and reports whether there is one. It never blocks and never resolves. A kept panic is
-// returned as a [*lazy.PanicError]. If ok is false, err is nil unless there can be no outcome.
+// Peek returns the outcome, and reports whether the property has an outcome. It never blocks and never resolves. A
+// kept panic is returned as a [*lazy.PanicError]. If ok is false, err is nil unless the property can never have an
+// outcome in ctx.
 func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -100,7 +102,7 @@ func (k Key[T]) Peek(ctx context.Context) (val T, err error, ok bool) {
 	return val, out.err, true
 }
 
-// Owner returns the request that has the property: the request of ctx, or one around it.
+// Owner returns the request that has the property: the request of ctx, or a request around it.
 func (k Key[T]) Owner(ctx context.Context) (*Context, error) {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err == nil && c.closing() {
@@ -129,8 +131,8 @@ func (k Key[T]) Set(ctx context.Context, v T) error {
 	return set(ctx, c, b, v)
 }
 
-// Invalidate forgets the outcome: the next Get resolves anew. Readers that already wait get the outcome of the
-// resolution that they wait for.
+// Invalidate forgets the outcome, so that the next Get resolves the property again. Readers that already wait get the
+// outcome of the resolution that they wait for.
 func (k Key[T]) Invalidate(ctx context.Context) error {
 	c, b, err := lookup(ctx, k.id, k.name)
 	if err != nil {
@@ -166,8 +168,9 @@ func lookup(ctx context.Context, id int32, name string) (*Context, *binding, err
 	return nil, nil, first.table.unknown(name)
 }
 
-// Batch is a property with an argument. It loads many arguments at once, as [lazy.Batch] describes: use GetAll to load a
-// list. Values and errors are kept for the request. Make batches once, in package-level variables, like keys.
+// Batch is a property with an argument. It loads the values for many arguments with one call, as [lazy.Batch]
+// describes. Use GetAll to load a list. Values and errors are kept for the request. Make batches once, in
+// package-level variables, like keys.
 type Batch[K comparable, V any] struct {
 	key Key[*lazy.Batch[K, V]]
 }
@@ -177,8 +180,8 @@ func NewBatch[K comparable, V any](name string) Batch[K, V] {
 	return Batch[K, V]{NewKey[*lazy.Batch[K, V]](name)}
 }
 
-// ProvideBatch adds the property to a registry. fn runs under the request's context, as the function of [lazy.BatchIn]
-// does. ProvideBatch panics as [Provide] does.
+// ProvideBatch adds the property to a registry. fn runs under the request's context, like the function of
+// [lazy.BatchIn]. ProvideBatch panics in the same cases as [Provide].
 func ProvideBatch[K comparable, V any](reg *Registry, b Batch[K, V], fn func(ctx context.Context, args []K) (map[K]V, error)) {
 	ProvideState(reg, b.key, func(ctx context.Context) (*lazy.Batch[K, V], error) {
 		return lazy.BatchIn(From(ctx).tasks(), b.key.name, fn), nil

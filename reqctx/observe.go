@@ -24,9 +24,9 @@ type Observer interface {
 	ResolveEnd(ctx context.Context, name string, took time.Duration, err error)
 }
 
-// Reader returns the context of the first reader of the property that is resolved under ctx: a handler's context, or that
-// of another property's resolution. Observers need it because Resolve does not get the values of its readers' contexts.
-// If no property is resolved under ctx, Reader returns ctx.
+// Reader returns the context of the first reader of the property that is resolved under ctx. This is a handler's
+// context, or the context of another property's resolution. Observers need it because the context of Resolve does not
+// have the values of its readers' contexts. If ctx is not the context of a resolution, Reader returns ctx.
 func Reader(ctx context.Context) context.Context {
 	if f := lazy.Current(ctx); f != nil {
 		if a, ok := f.Work().(*attempt); ok {
@@ -67,8 +67,9 @@ type Info struct {
 	pcs []uintptr // the stack of the first reader, for Caller
 }
 
-// Props returns the properties with their present states, in the order in which they were provided, without those of
-// [ProvideState]. After [Host.Finish] all are [Unused]. An OnClose function that was registered first sees all.
+// Props returns the properties with their current states, in the order in which they were provided. It leaves out
+// those of [ProvideState]. After [Host.Finish], all properties are [Unused]. An OnClose function that was registered
+// first still sees all states.
 func (c *Context) Props() iter.Seq2[string, Info] {
 	return func(yield func(string, Info) bool) {
 		for _, b := range c.table.bind[1:] {

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Options configure a [Registry]. The zero value is usable.
+// Options configures a [Registry]. The zero value is usable.
 type Options struct {
-	// Logger gets the errors that no caller gets: those of tasks and of Close functions, and panics that no reader
+	// Logger gets the errors that no caller gets: errors of tasks and Close functions, and panics that no reader
 	// raised. The zero value means [slog.Default].
 	Logger *slog.Logger
-	// Observer is called for every resolution. The zero value means none.
+	// Observer is called for every resolution. The zero value means no observer.
 	Observer Observer
 	// Callers records who first read a property, for [Info.Caller]. It costs a microsecond for each resolution.
 	Callers bool
@@ -28,33 +28,34 @@ type Options struct {
 
 // Prop defines a property. Every field may be left out.
 type Prop[T any] struct {
-	// Resolve computes the value. It runs at most once at a time for a request, except that another call may begin after
-	// a Timeout, Set or Invalidate. Its context is the request's, even if the reader has another one. It passes that
-	// context on to read other properties. Errors are kept for the request, except a cancellation or deadline that is
-	// not the request's own. A property without Resolve has only the value that it is set to.
+	// Resolve computes the value. It runs at most once at a time for a request, except that another call may begin
+	// after a Timeout, Set or Invalidate. Its context is the request's, even if the reader has another one. Resolve
+	// must pass that context on when it reads other properties. Errors are kept for the request, except a
+	// cancellation or deadline that is not the request's own. A property without Resolve has only the value that it
+	// is set to.
 	Resolve func(ctx context.Context) (T, error)
 	// Store is called by Set, before the value changes. If it fails, Set returns its error.
 	Store func(ctx context.Context, v T) error
 	// Commit is called once, before the response's header goes out, if the property has a value by then. It gets the
-	// response's status and header, and may add to the header. If it fails, the response becomes a failure with another
-	// status, and the cookies that it has added are removed.
+	// response's status and header, and may add to the header. If Commit fails, the response becomes an error
+	// response with another status, and the cookies that Commit has added are removed.
 	Commit func(ctx context.Context, v T, status int, h http.Header) error
-	// Close undoes Resolve. It is called after the response, once for each time that Resolve has run, the latest first,
-	// with the result of Resolve. After a panic, that is the zero value and a [*lazy.PanicError]. It is not called for a
-	// value of Set. Its context has the request's values and is not cancelled.
+	// Close undoes Resolve. It is called after the response, once for each time that Resolve has run, the latest
+	// first, with the result of Resolve. After a panic, the result is the zero value and a [*lazy.PanicError]. Close
+	// is not called for a value that was set. Its context has the request's values and is not cancelled.
 	Close func(ctx context.Context, v T, err error) error
-	// Timeout bounds a resolution: readers get a [*TimeoutError], even if Resolve goes on. Such a property is resolved
-	// on a goroutine of its own. The zero value means no timeout.
+	// Timeout limits the duration of a resolution. After it, readers get a [*TimeoutError], even if Resolve goes on.
+	// A property with a timeout is resolved on a separate goroutine. The zero value means no timeout.
 	Timeout time.Duration
 	// Vary names the request headers that the value depends on. They are added to the response's Vary header if the
 	// property was resolved, even if it was set or invalidated afterwards.
 	Vary []string
-	// Private hides the property from the functions that take a name. Only its key reaches it.
+	// Private hides the property from the functions that take a name. It can be read only with its key.
 	Private bool
 }
 
-// Registry holds the properties that requests have. Provide all of them before the first request, because a request does
-// not get later ones. A Registry is safe for concurrent use.
+// Registry holds the properties that requests have. Provide all of them before the first request, because a request
+// does not get properties that are provided after its start. A Registry is safe for concurrent use.
 type Registry struct {
 	mu  sync.Mutex // held while tab is replaced
 	tab atomic.Pointer[table]
@@ -96,8 +97,9 @@ func NewRegistry(o Options) *Registry {
 func Provide[T any](reg *Registry, key Key[T], p Prop[T]) { reg.add(newBinding(key, p)) }
 
 // ProvideState adds a property that needs no I/O: a value that the code of one request shares, such as a counter. fn
-// makes it on first use. fn must not block or read other properties, except states. If two goroutines call it at once,
-// one of the results is kept. Measurements and observers do not see states. ProvideState panics as [Provide] does.
+// makes the value on first use. fn must not block or read other properties, except states. If two goroutines call fn
+// at the same time, one of the results is kept. Measurements and observers do not see states. ProvideState panics in
+// the same cases as [Provide].
 func ProvideState[T any](reg *Registry, key Key[T], fn func(ctx context.Context) (T, error)) {
 	b := newBinding(key, Prop[T]{Resolve: fn})
 	b.state = true
@@ -191,23 +193,24 @@ func presets(ctx context.Context) iter.Seq[*preset] {
 	}
 }
 
-// Preset returns a context for tests. A request that begins with it, or with a context derived from it, gets v in place
-// of the result of Resolve. As after Set, the Close function is not called and the Vary fields are not added. The latest
-// preset of a key counts.
+// Preset returns a context for tests. A request that begins with it, or with a context derived from it, gets v in
+// place of the result of Resolve. As after Set, the Close function is not called and the Vary fields are not added.
+// If a key has several presets, the latest one counts.
 //
 //	r := httptest.NewRequest("GET", "/", nil)
 //	srv.ServeHTTP(w, r.WithContext(reqctx.Preset(r.Context(), User, fake)))
 //
-// key must be the one that was given to [Provide], which [Host.PresetErr] checks. The properties session, params and
-// ratelimit have unexported keys and cannot be preset, and neither can a [Batch]. A test gives them a memory store, a
-// request or another registry.
+// key must be the key that was given to [Provide], which [Host.PresetErr] checks. The properties session, params and
+// ratelimit have unexported keys and cannot be preset. A [Batch] cannot be preset either. Instead, a test uses a
+// memory store, a suitable request or another registry.
 func Preset[T any](ctx context.Context, key Key[T], v T) context.Context {
 	presetsUsed.Store(true)
 	return &preset{ctx, key.id, key.name, v}
 }
 
-// PresetErr returns an error that wraps [ErrNoProperty] if a preset of h's context is for a property that neither h nor a
-// context around it has. A server answers such a request with a logged 500, or a test would go on without its fake.
+// PresetErr returns an error that wraps [ErrNoProperty] if a preset of h's context is for a property that neither h
+// nor a context around it has. A server logs the error and answers such a request with a 500, so that a test does not
+// go on without its fake.
 func (h *Host) PresetErr() error {
 	var errs []error
 	for p := range presets(h.Context.Context) {
