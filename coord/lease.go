@@ -39,9 +39,9 @@ func newLease(leases *Leases, user string, r LeaseRequest, number int64, deadlin
 // User returns the user of the lease.
 func (l *Lease) User() string { return l.user }
 
-// Number returns the fencing number, which is larger than those of all earlier leases of this user. Send it with every
-// write of the worker. The target of the writes must refuse a number below the largest that it has seen: it comes from a
-// worker that has not noticed the end of its lease.
+// Number returns the fencing number, which is larger than the numbers of all earlier leases of this user. Send it
+// with every write of the worker. The target of the writes must refuse a number below the largest that it has seen,
+// because such a write comes from a worker that has not noticed the end of its lease.
 func (l *Lease) Number() int64 { return l.number }
 
 // Deadline returns when the lease ends if it is not renewed, by this machine's clock. In the store, it ends later.
@@ -51,17 +51,17 @@ func (l *Lease) Deadline() time.Time {
 	return l.deadline
 }
 
-// Context returns a context that ends with the lease, at its deadline at the latest. Its cause is ErrEnded, ErrLost or
-// ErrReleased. It has no values and does not derive from the context of Acquire; [Lease.Run] derives one from the
-// caller's.
+// Context returns a context that ends with the lease, at its deadline at the latest. Its cause is ErrEnded, ErrLost
+// or ErrReleased. It has no values and does not derive from the context of Acquire. The context of [Lease.Run]
+// derives from the caller's.
 //
-// Its Err reads the clock, so that a process that was paused notices the end at its first check, even before Done is
-// closed.
+// The context's Err method reads the clock, so that a process that was paused notices the end at its first check,
+// even before Done is closed.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if the lease already lasts
-// until then, and ErrEnded, ErrLost or ErrReleased if it has ended. After ErrStore, or the end of ctx, the lease lasts at
-// least as long as before.
+// Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if the lease cannot be
+// extended any more, and ErrEnded, ErrLost or ErrReleased if the lease has ended. After ErrStore, or the end of ctx,
+// the lease lasts at least as long as before.
 func (l *Lease) Renew(ctx context.Context) error {
 	if l.hasEnded() {
 		return context.Cause(l.ended)
@@ -81,7 +81,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return err
 }
 
-// extend moves the deadline and reports whether the lease had not ended before.
+// extend moves the deadline. It reports false if the lease had ended before.
 func (l *Lease) extend(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +96,8 @@ func (l *Lease) extend(deadline time.Time) bool {
 }
 
 // Release ends the lease, first here and then in the store, so that other workers need not wait for its deadline. It
-// returns nil if the lease was released before, ErrLost if it had ended in the store, and ErrStore if the store failed:
-// then call it again, or let the lease expire.
+// returns nil if the lease was released before, ErrLost if it had ended in the store, and ErrStore if the store
+// failed. After ErrStore, call Release again or let the lease expire.
 func (l *Lease) Release() error {
 	l.end(ErrReleased)
 	l.releasing.Lock()
@@ -114,11 +114,11 @@ func (l *Lease) Release() error {
 }
 
 // Run calls fn under the lease and releases the lease when fn returns or panics. Until then it renews the lease three
-// times in each Lifetime, up to MaxLifetime. The context of fn has the values of ctx, and ends with ctx or the lease. Then
-// fn has to return: Run cannot stop it, and another worker may begin.
+// times in each Lifetime, up to MaxLifetime. The context of fn has the values of ctx, and ends with ctx or the lease.
+// When it ends, fn has to return, because Run cannot stop it and another worker may begin.
 //
-// Run returns fn's error. If that is nil although the lease ended before fn returned, Run returns ErrEnded, ErrLost or
-// ErrReleased, because fn may not have been alone at the end. If the lease had ended before, Run does not call fn.
+// Run returns fn's error. If fn returns nil but the lease ended first, Run returns ErrEnded, ErrLost or ErrReleased,
+// because another worker may have run at the same time. If the lease has ended before the call, Run does not call fn.
 func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) error {
 	defer func() { _ = l.Release() }() // if it fails, the lease expires
 	if l.hasEnded() {

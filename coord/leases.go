@@ -12,11 +12,11 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// LeaseOptions configure [Leases]. The zero value means the defaults. All processes that compete for the same users
+// LeaseOptions configures [Leases]. The zero value means the defaults. All processes that compete for the same users
 // should have the same options.
 type LeaseOptions struct {
-	// Lifetime is how long a lease lasts without renewal. A user whose worker dies has none for that long. Default:
-	// 30 s; at least 1 ms.
+	// Lifetime is how long a lease lasts without renewal. If a worker dies, its user has no worker until then.
+	// Default: 30 s; at least 1 ms.
 	Lifetime time.Duration
 	// MaxLifetime is how long a lease lasts with all renewals. Default: Lifetime, which means no renewals.
 	MaxLifetime time.Duration
@@ -68,8 +68,8 @@ func (o LeaseOptions) check() error {
 	return nil
 }
 
-// Leases give each user one worker at a time, in all processes that share the store. A user is any name: of a person, of
-// a file, or of a kind of work for either. All methods are safe for concurrent use. Leases need no closing.
+// Leases allow one worker at a time for each user, in all processes that share the store. A user is any name, such as
+// that of a person, a file or a kind of work. All methods are safe for concurrent use. Leases need no closing.
 type Leases struct {
 	store   LeaseStore
 	o       LeaseOptions
@@ -88,11 +88,11 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 	return &Leases{store: store, o: o}, nil
 }
 
-// Acquire returns the lease of a user if it is free. Otherwise it returns a *[DeniedError]. Acquire does not queue: it can
-// overtake callers of [Leases.Wait].
+// Acquire returns the lease of a user if it is free. Otherwise it returns a *[DeniedError]. Acquire does not queue,
+// so it can overtake callers of [Leases.Wait].
 //
-// The caller releases the lease; the end of ctx does not. Acquire is one call of the store. After the end of ctx or
-// ErrStore, a second call in the background releases a lease that may have been granted.
+// The caller must release the lease; the end of ctx does not release it. Acquire makes one store call. If ctx ends or
+// the store fails, a second call in the background releases the lease, which may have been granted.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ const (
 // store's clock is set back by that much meanwhile.
 const KeepNumber = time.Hour
 
-// TokenStore stores tokens. Packages memstore and redisstore implement it; package storetest tests implementations. All
-// methods are safe for concurrent use. [Tokens] has checked their arguments. If ctx has ended, the error is its cause; any
-// other failure wraps [ErrStore]. Times are the store's.
+// TokenStore stores tokens. Packages memstore and redisstore implement it; package storetest tests implementations.
+// All methods are safe for concurrent use. [Tokens] has checked the arguments. If ctx has ended, the error is its
+// cause. Any other failure wraps [ErrStore]. Times are by the store's clock.
 type TokenStore interface {
 	// Issue makes a token that can be used for ttl and is remembered for keep after that. It returns ErrExists if there
 	// is a token with this key.
@@ -29,7 +29,7 @@ type TokenStore interface {
 	// Use marks a usable token as used and returns it. For any other token it returns ErrUsed, ErrExpired or ErrRevoked,
 	// and the token without metadata. It returns ErrUnknown, and stores nothing, if there is no token.
 	Use(ctx context.Context, key TokenKey, by string) (Token, error)
-	// Inspect returns a token and changes nothing. It returns ErrUnknown if there is none.
+	// Inspect returns a token and changes nothing. It returns ErrUnknown if there is no such token.
 	Inspect(ctx context.Context, key TokenKey) (Token, error)
 	// Revoke makes a token unusable. It returns ErrUnknown, ErrUsed or ErrExpired if the token is not usable, and nil if
 	// it was revoked before.
@@ -39,9 +39,10 @@ type TokenStore interface {
 // LeaseStore stores leases. The documentation of [TokenStore] about concurrency, arguments, errors and times applies to
 // it.
 type LeaseStore interface {
-	// Acquire grants the lease of a user to r.ID, for r.Lifetime from now, and returns the fencing number, which is larger
-	// than all earlier ones of this user. It returns a *DeniedError, and changes nothing, if the lease is not free. After
-	// any other error the store tries to release a lease that it may have granted, without delaying the caller.
+	// Acquire grants the lease of a user to r.ID, for r.Lifetime from now, and returns the fencing number, which is
+	// larger than all earlier numbers of this user. It returns a *DeniedError, and changes nothing, if the lease is
+	// not free. After any other error the store tries to release a lease that it may have granted, without delaying
+	// the caller.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
 	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now, but not beyond r.MaxLifetime from its beginning.
 	// It returns how long the lease lasts from now, and ErrMaxLifetime if it could not be extended. It returns ErrLost if
@@ -61,7 +62,8 @@ func (TokenKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacte
 
 // LeaseRequest describes a lease to a store. It is the same in all calls for one lease.
 type LeaseRequest struct {
-	// ID is a random secret of one attempt to acquire the lease. It proves that renewals and releases are the holder's.
+	// ID is a random secret of one attempt to acquire the lease. It proves that a renewal or a release comes from the
+	// holder.
 	ID [16]byte
 	// Name is the holder's name.
 	Name string

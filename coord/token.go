@@ -33,7 +33,7 @@ func (s State) String() string {
 	return [...]string{Usable: "usable", Used: "used", Expired: "expired", Revoked: "revoked"}[s]
 }
 
-// Err returns the error of a Use in this state: nil if the token is usable.
+// Err returns the error that Use returns in this state, or nil if the token is usable.
 func (s State) Err() error {
 	if s < Usable || s > Revoked {
 		return ErrUnknown
@@ -53,8 +53,8 @@ type Token struct {
 	Revoked   time.Time
 }
 
-// Tokens issues and uses permissions to do something once. A token has an id, which its user presents. All methods are
-// safe for concurrent use; each is one call of the store.
+// Tokens issues permissions to do something once, and uses them. A token has an id, which its user presents. All
+// methods are safe for concurrent use. Each makes one store call.
 //
 // An id is a credential. The store gets only its SHA-256, and errors do not contain it.
 type Tokens struct{ store TokenStore }
@@ -78,7 +78,8 @@ func NewID() string {
 // of an order that is to be shipped once. Anyone who can guess the id can use the token. Issue returns ErrExists for an
 // id that was issued before and is still remembered: for ttl after it expires, at most for a day.
 //
-// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent. Inspect finds out.
+// After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent. Call Inspect to
+// find out.
 func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time.Duration) error {
 	key, err := tokenKey(id)
 	if err != nil {
@@ -98,8 +99,8 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 // token without its metadata. For a token that was never issued, or is forgotten, it returns ErrUnknown, and stores
 // nothing.
 //
-// After ErrStore, or the end of ctx, the token may be used, unless the error is redisstore.ErrNotSent. If each attempt
-// has its own by, Inspect finds out which one succeeded.
+// After ErrStore, or the end of ctx, the token may have been used, unless the error is redisstore.ErrNotSent. If each
+// attempt passes a different by, Inspect shows which attempt succeeded.
 func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	key, err := tokenKey(id)
 	if err == nil {

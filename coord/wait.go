@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Wait returns the lease of a user as soon as it is free, or the cause of ctx's end. It returns an error of the store at
-// once. As with Acquire, the end of ctx does not release the lease.
+// Wait returns the lease of a user as soon as it is free. If ctx ends first, it returns the cause. If the store
+// fails, it returns the error at once. As with Acquire, the end of ctx does not release the lease.
 //
-// Within a process, callers that wait for one user get the lease in the order of their calls. Only the first asks the
-// store: when the lease must have ended, when MinInterval has passed, and every Poll in between. A release in this process
-// wakes it at once. There is no order between processes.
+// Within a process, callers that wait for the same user get the lease in the order of their calls. Only the first
+// caller asks the store: when the lease must have ended, when MinInterval has passed, and every Poll in between. A
+// release in this process wakes this caller at once. There is no order between processes.
 func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
@@ -42,13 +42,13 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	}
 }
 
-// waitLists are the waiting callers, by user. The zero value is empty.
+// waitLists holds the waiting callers, by user. The zero value is empty.
 type waitLists struct {
 	mu   sync.Mutex
 	list map[string]*waitList
 }
 
-// waitList is the callers that wait for one user.
+// waitList holds the callers that wait for the same user.
 type waitList struct {
 	n     int                 // callers; under waitLists.mu
 	first *semaphore.Weighted // held by the first caller; first in, first out
