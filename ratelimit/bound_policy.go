@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// propertyKeys are the keys of a policy's properties, the same in every registry. Keys live as long as the process, so a
-// policy makes them once.
+// propertyKeys holds the keys of a policy's properties, which are the same in every registry. Keys live as long as
+// the process, so a policy makes them only once.
 type propertyKeys struct {
 	of    *Policy             // the policy that made them, to detect copies
 	name  string              // the policy's name when they were made
@@ -66,8 +66,8 @@ func (p *boundPolicy) propertyKeys() *propertyKeys { return p.of.propertyKeys() 
 // returns. Observers and measurements see the private properties "ratelimit.<name>.key", which finds the request's key
 // and rules, "ratelimit.<name>.take", which charges the request, and "ratelimit.<name>.count".
 //
-// It panics if the registry or the store is nil, if [Check] returns an error, or if a property of one of the names
-// exists. Limits cannot be preset in tests: provide a memory store there.
+// It panics if the registry or the store is nil, if [Check] returns an error, or if the registry already has a
+// property with one of these names. Limits cannot be preset in tests. Provide a memory store instead.
 func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 	if reg == nil {
 		panic("ratelimit: Provide: registry is nil")

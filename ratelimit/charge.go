@@ -12,15 +12,15 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// terms are the subject and the rules that a policy has found for one request.
+// terms holds the subject and the rules that a policy has found for one request.
 type terms struct {
 	policy  *boundPolicy
 	subject string
 	rules   []Rule
 }
 
-// run runs an op of each rule, in one call. In a take, rules without a limit count in a second call what the others
-// have let through. The results are in buf if there is room for them.
+// run runs an op for each rule, in one call. In a take, rules without a limit count the units that the other rules
+// allowed, in a second call. The results are in buf if there is room for them.
 func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Result, error) {
 	if len(t.rules) == 1 {
 		res, err := t.policy.store.DoOne(ctx, t.newOp(t.rules[0], kind, n))
@@ -56,7 +56,7 @@ func (t *terms) run(ctx context.Context, kind Kind, n int64, buf []Result) ([]Re
 	return results, nil
 }
 
-// runMerged runs an op of each rule and returns their merged result.
+// runMerged runs an op for each rule and returns the merged result.
 func (t *terms) runMerged(ctx context.Context, kind Kind, n int64) (Result, error) {
 	var one [1]Result
 	results, err := t.run(ctx, kind, n, one[:])
@@ -84,7 +84,7 @@ func (t *terms) countIn(ctx context.Context, d time.Duration) (int64, error) {
 	return res.Count, t.policy.wrapStoreError(ctx, err)
 }
 
-// merge returns one result for those of the rules.
+// merge combines the results of the rules in one result.
 func (t *terms) merge(results []Result) Result {
 	sum := mergeResults(t.rules, results)
 	if sum.Allowed && len(results) == 1 {
@@ -143,19 +143,21 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 	return c.refunded, c.refundErr
 }
 
-// Decision is the result of one rule of a take. It does not contain the request's key, which Policy.Subject returns.
+// Decision is the result of one rule in a take. It does not contain the request's key, which Policy.Subject returns.
 type Decision struct {
 	Policy string  // the policy's name
 	Of     *Policy // the policy
 	Quota  string  // the rule's name in header fields: the policy's, or with the rule's after a dot
 	Rule   Rule
-	// Result is the rule's own: Violated reports that it denied, or would have denied if its Source is FromShadow.
+	// Result is the rule's own result. Violated reports that the rule denied the take, or would have denied it if
+	// Source is FromShadow.
 	Result Result
 }
 
-// Decisions returns the decisions of all takes so far of the innermost request of ctx, until it is finished. In a
-// handler behind a [Middleware] with a charge of its own, that request is the middleware's. An observer gets the
-// decisions of the server's policies, and not those of a Middleware. Decisions does no I/O.
+// Decisions returns the decisions of all takes so far in the innermost request of ctx. After the request is finished,
+// there are none. In a handler behind a [Middleware] that makes its own charge, the innermost request is the
+// middleware's. An observer gets the decisions of the server's policies, and not those of a Middleware. Decisions
+// does no I/O.
 func Decisions(ctx context.Context) iter.Seq[Decision] {
 	return func(yield func(Decision) bool) {
 		request := reqctx.From(ctx)

@@ -2,11 +2,11 @@
 //
 // A [Policy] limits requests. A server is given the policy, and a handler calls its methods with the request:
 // [Policy.Require] charges the request once, and returns an error if the limit denies it. [Middleware] limits the
-// handlers of any server. Outside of a request, a [Limiter] takes from one [Rule] in a [Store], or from several. With
-// Buckets(BucketOptions{}) it only counts. Packages memstore and redisstore have the stores. Packages storage and
-// storetest help to write and to test others.
+// handlers of any server. Outside of a request, a [Limiter] takes units from one or more [Rule]s in a [Store]. With
+// Buckets(BucketOptions{}) it only counts. Packages memstore and redisstore have the stores. Package storage helps to
+// write other stores, and package storetest tests them.
 //
-// Rules are comparable values made by constructors. If in doubt, use [PerMinute] or one like it:
+// Rules are comparable values made by constructors. If in doubt, use [PerMinute] or a similar constructor:
 //
 //   - [GCRA] keeps an even rate and allows bursts, like a token bucket. It needs the least memory, and cannot count.
 //   - [Buckets] counts any interval up to its span in time buckets, and never too little. A limit over 60 s in buckets

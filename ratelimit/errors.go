@@ -11,38 +11,40 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// Conditions of an op or of a store; test for them with errors.Is.
+// Errors of an op or of a store. Test for them with errors.Is.
 var (
-	// ErrStore means that the store could not answer. It becomes a 503.
+	// ErrStore means that the store could not answer. Its response is a 503.
 	ErrStore error = &condition{http.StatusServiceUnavailable, "ratelimit: store unavailable", "Rate limit unavailable",
 		"The rate limit could not be checked. Try again later."}
-	// ErrNoKey means that a request has nothing to be counted by. It becomes a 400.
+	// ErrNoKey means that a request has no key to be counted by. Its response is a 400.
 	ErrNoKey error = &condition{http.StatusBadRequest, "ratelimit: request has no key", "Caller not identified",
 		"The request has no value by which the rate limit could identify the caller."}
-	// ErrTooLarge means that waiting cannot help: n is above the limit, or a GCRA's burst, or more than can be counted
-	// at all (then it is also ErrOverflow). It becomes a 400.
+	// ErrTooLarge means that waiting cannot help, because n is above the limit, above a GCRA's burst, or more than
+	// can be counted at all (then the error is also ErrOverflow). Its response is a 400.
 	ErrTooLarge error = &condition{http.StatusBadRequest, "ratelimit: n is above the limit", "Request too large",
 		"The request costs more than the whole quota."}
 
-	// ErrOp means that an op is malformed; the text names the part.
+	// ErrOp means that an op is malformed. The text names the wrong part.
 	ErrOp = errors.New("ratelimit: invalid op")
-	// ErrInterval means a count over more than the rule's span, or of a fixed window over any interval but its Per.
+	// ErrInterval means that an interval cannot be counted, because it is longer than the rule's span, or because a
+	// fixed window counts only its Per.
 	ErrInterval = errors.New("ratelimit: interval cannot be counted")
 	// ErrNoCount means that a GCRA was asked for a count.
 	ErrNoCount = errors.New("ratelimit: rule cannot count")
-	// ErrNoLimit means a take or peek of a rule that only counts.
+	// ErrNoLimit means that a take or a peek used a rule that only counts.
 	ErrNoLimit = errors.New("ratelimit: rule has no limit")
 	// ErrOverflow means that a count would exceed 2^53, or what [GCRA] allows to add.
 	ErrOverflow = errors.New("ratelimit: count overflow")
-	// ErrKeyType comes with ErrStore: the counter's key in the store holds data of another kind.
+	// ErrKeyType means that the counter's key in the store holds data of another kind. It is wrapped together with
+	// ErrStore.
 	ErrKeyType = errors.New("ratelimit: the key holds something else")
-	// ErrNoRoom means that a store's bound leaves no room for a counter: the counters of the op's key alone are
-	// larger, or the store is full and denies new ones.
+	// ErrNoRoom means that a store has no room for a counter. The counters of the op's key alone exceed the store's
+	// bound, or the store is full and denies new counters.
 	ErrNoRoom = errors.New("ratelimit: no room for the counter")
 )
 
-// IsOpError reports whether err is about an op and not about the store: the store works, and refuses this op. Such an
-// error never comes with ErrStore.
+// IsOpError reports whether err is about an op and not about the store, which means that the store works but refuses
+// this op. Such an error never wraps ErrStore.
 func IsOpError(err error) bool {
 	conditions := [...]error{ErrOp, ErrTooLarge, ErrInterval, ErrNoCount, ErrNoLimit, ErrOverflow, ErrNoRoom}
 	return slices.ContainsFunc(conditions[:], func(c error) bool { return errors.Is(err, c) })
@@ -56,23 +58,23 @@ type condition struct {
 
 func (c *condition) Error() string { return c.text }
 
-// Problem returns the response to the error.
+// Problem returns the response for the error.
 func (c *condition) Problem() (status int, members map[string]any) {
 	return c.status, map[string]any{"title": c.title, "detail": c.detail}
 }
 
-// DeniedError is a denial as an error, for code that returns errors rather than results. It becomes a 429.
+// DeniedError is a denial as an error, for code that returns errors and not results. Its response is a 429.
 type DeniedError struct {
-	// Policies are the names of the policies that denied. If a policy has several rules, the name of the rule follows
-	// after a dot. It is empty if a [Limiter] denied.
+	// Policies lists the names of the policies that denied. If a policy has several rules, its name is followed by a
+	// dot and the name of the rule. The list is empty if a [Limiter] denied.
 	Policies []string
 	// Limit is the limit that denied, or the one with the longest wait if there are several.
 	Limit int64
-	// RetryAfter is how long until the same take passes if there are no other charges.
+	// RetryAfter is the time until the same take would be allowed, if there are no other charges.
 	RetryAfter time.Duration
 }
 
-// Error names the policies and how long to wait.
+// Error returns a text with the names of the policies and the time to wait.
 func (e *DeniedError) Error() string {
 	by := ""
 	if len(e.Policies) > 0 {
@@ -84,7 +86,7 @@ func (e *DeniedError) Error() string {
 // RetrySeconds returns RetryAfter in whole seconds, rounded up, at least 1: the value of Retry-After.
 func (e *DeniedError) RetrySeconds() int64 { return problem.RetrySeconds(e.RetryAfter) }
 
-// Problem returns the 429 response to the denial.
+// Problem returns the 429 response for the denial.
 func (e *DeniedError) Problem() (status int, members map[string]any) {
 	unit, seconds := "seconds", e.RetrySeconds()
 	if seconds == 1 {

@@ -13,9 +13,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// client returns the address of the client that sent r: the first address that is not a trusted proxy's, from the peer
-// to the left of the header, or else the last good one. It has no zone, and is not IPv4-mapped. It returns the zero
-// Addr if the peer has no address and is not trusted to report one. o has canonical fields.
+// client returns the address of the client that sent r. It is the first address that does not belong to a trusted
+// proxy, from the peer to the left end of the header, or else the last valid address. It has no zone, and is not
+// IPv4-mapped. It returns the zero Addr if the peer has no address and is not trusted to report one. o has canonical
+// fields.
 func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {

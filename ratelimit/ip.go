@@ -14,10 +14,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// ByIP counts by the address of the peer: an IPv4 address, or the /64 of an IPv6 address, without zone. An IPv6
-// address that stands for an IPv4 address (mapped, or NAT64's 64:ff9b::/96) counts as the latter. No header is read,
-// so behind a proxy every request has the proxy's address: see [IPOptions]. A peer without an IP address, such as on a
-// Unix socket, is ErrNoKey.
+// ByIP counts by the address of the peer: an IPv4 address, or the /64 prefix of an IPv6 address, without zone. An
+// IPv6 address that represents an IPv4 address (mapped, or NAT64's 64:ff9b::/96) counts as the IPv4 address. ByIP
+// reads no header, so behind a proxy every request has the proxy's address; see [IPOptions]. If the peer has no IP
+// address, as on a Unix socket, the error is ErrNoKey.
 func ByIP() KeyFunc {
 	key, err := IPOptions{}.Key()
 	if err != nil {
@@ -29,18 +29,18 @@ func ByIP() KeyFunc {
 // IPOptions describes how clients' addresses become keys.
 //
 // Behind proxies of your own, name the proxies and the header in which they report the address of their client. The
-// header is read only if the peer is one of them. It is read from the right, where the nearest proxy has written, up
-// to the first address that is not a trusted proxy's, which is the client's. So an address that a client has written
-// itself does not count. If there is no such address, or an element before it is not an address ("unknown", an
-// obfuscated name, a syntax error), the last trusted proxy's address counts.
+// header is read only if the peer is one of them. It is read from the right, where the nearest proxy has written. The
+// first address that does not belong to a trusted proxy is the client's address. So an address that the client itself
+// has written into the header does not count. If there is no such address, or an element before it is not an address
+// ("unknown", an obfuscated name, a syntax error), the last trusted proxy's address counts.
 type IPOptions struct {
-	// IPv6Bits is the length of the prefix that an IPv6 address is counted by, 32 to 128. The zero value means 64, as
-	// one line has at least a /64.
+	// IPv6Bits is the length of the prefix by which an IPv6 address is counted, 32 to 128. The zero value means 64,
+	// because a single customer usually has at least a /64.
 	IPv6Bits int
-	// TrustedProxies are the addresses of your proxies only. 0.0.0.0/0 and ::/0 are refused.
+	// TrustedProxies lists the addresses of your own proxies and no others. 0.0.0.0/0 and ::/0 are refused.
 	TrustedProxies []netip.Prefix
-	// Header is the header in which the proxies report the client's address: "Forwarded" (RFC 7239), or one with an
-	// address or a list of addresses, such as "X-Forwarded-For" or "X-Real-Ip". Each proxy must append to it or
+	// Header is the header in which the proxies report the client's address: "Forwarded" (RFC 7239), or a header with
+	// an address or a list of addresses, such as "X-Forwarded-For" or "X-Real-Ip". Each proxy must append to it or
 	// replace it. It is required with trusted proxies.
 	Header string
 	// TrustUnixSocket also trusts clients that connect through a Unix socket that the server listens on, such as a
@@ -70,8 +70,8 @@ func (o IPOptions) Key() (KeyFunc, error) {
 	}, nil
 }
 
-// Client returns a function for the whole address of a request's client. The address has no zone, and is not
-// IPv4-mapped. It is the zero Addr for a peer that has no address and is not trusted to report one.
+// Client returns a function that returns the complete address of a request's client. The address has no zone, and is
+// not IPv4-mapped. If the peer has no address and is not trusted to report one, the function returns the zero Addr.
 func (o IPOptions) Client() (func(ctx context.Context, r *http.Request) netip.Addr, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -16,22 +16,24 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// KeyFunc returns the text by which a request is counted: requests with the same text share a quota. It gets the
-// request's properties in ctx, and may read them: a verified key is better than one that was only sent. ErrNoKey or ""
-// means that the request has no such key; see [Policy]. On a raw connection, r has only the peer's address.
+// KeyFunc returns the text by which a request is counted. Requests with the same text share a quota. The function may
+// read the request's properties from ctx, because a verified value is a better key than a value that the client only
+// sent. ErrNoKey or "" means that the request has no such key; see [Policy]. On a raw connection, r has only the
+// peer's address.
 //
-// A policy calls it once for a request. A key may have any bytes. A key of more than 128 bytes is replaced by its
-// hash. A key that reads like such a hash gets "=" before it, and so does one that reads like an address and was not
-// made by [ByIP] or [IPOptions].
+// A policy calls the function once for a request. A key may contain any bytes. A key of more than 128 bytes is
+// replaced by its hash. A key that looks like such a hash gets the prefix "=". So does a key that looks like an
+// address and was not made by [ByIP] or [IPOptions].
 type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 
-// ByHeader counts by the value of a request header, such as "X-Api-Key". A request without it, with an empty one, or
-// with several (another server may read another one) is ErrNoKey. The scheme of an Authorization header counts in
-// lower case, and the spaces and tabs after it as one space.
+// ByHeader counts by the value of a request header, such as "X-Api-Key". The error is ErrNoKey if the header is
+// missing, empty, or present more than once (another server may read another line). In an Authorization header, the
+// scheme counts as lower case, and the spaces and tabs after it count as one space.
 //
-// Only a hash is kept, as the value may be a credential. It has no secret: a reader of the store can test guessed
-// passwords. A caller who makes up values that nobody verifies has a quota for each of them. Base64, as in Basic
-// authentication, has several spellings of a value unless it is decoded strictly.
+// Only a hash of the value is kept, because the value may be a credential. The hash contains no secret, so a reader
+// of the store can test guessed passwords. If nobody verifies the value, a caller gets a new quota for each value
+// that it makes up. A value in Base64, as in Basic authentication, has several spellings unless it is decoded
+// strictly.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	missing := fmt.Errorf("%w: no header %q", ErrNoKey, name) // once: it is common if there is a fallback
@@ -48,8 +50,8 @@ func ByHeader(name string) KeyFunc {
 	}
 }
 
-// ByCookie counts by a hash of a cookie's value; see [ByHeader]. If there are several with the name, the first counts.
-// A request without it, or with an empty one, is ErrNoKey.
+// ByCookie counts by a hash of a cookie's value; see [ByHeader]. If several cookies have the name, the first one
+// counts. If the cookie is missing or empty, the error is ErrNoKey.
 func ByCookie(name string) KeyFunc {
 	missing := fmt.Errorf("%w: no cookie %q", ErrNoKey, name)
 	return func(_ context.Context, r *http.Request) (string, error) {
@@ -61,9 +63,10 @@ func ByCookie(name string) KeyFunc {
 	}
 }
 
-// ByPath counts by the pattern of [http.ServeMux] that the request has matched, such as "GET /items/{id}", so that all
-// items have one quota. Without a pattern, as with another router, it counts by the cleaned path, of which callers can
-// make up any number. A request with neither is ErrNoKey. Alone, ByPath limits all callers together; see [ByAll].
+// ByPath counts by the pattern of [http.ServeMux] that the request has matched, such as "GET /items/{id}", so that
+// all items have one quota. Without a pattern, for example with another router, it counts by the cleaned path. Then
+// callers can make up any number of keys. If the request has neither, the error is ErrNoKey. By itself, ByPath limits
+// all callers together; see [ByAll].
 func ByPath() KeyFunc {
 	return func(_ context.Context, r *http.Request) (string, error) {
 		switch {
@@ -76,8 +79,8 @@ func ByPath() KeyFunc {
 	}
 }
 
-// ByAll counts by several keys together: ByAll(ByIP(), ByPath()) is a quota for each address on each route. A request
-// that lacks one of them is ErrNoKey. ByAll panics if keys is empty or has a nil.
+// ByAll counts by several keys together. For example, ByAll(ByIP(), ByPath()) gives each address a quota on each
+// route. If the request lacks one of the keys, the error is ErrNoKey. ByAll panics if keys is empty or contains nil.
 func ByAll(keys ...KeyFunc) KeyFunc {
 	checkKeys("ByAll", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {
@@ -101,8 +104,9 @@ func ByAll(keys ...KeyFunc) KeyFunc {
 //
 //	ratelimit.ByProperty(User, func(u *user) string { return u.ID })
 //
-// text gets every value that the property can have, also a nil pointer; "" is ErrNoKey. An error of the property
-// becomes the error of the take. With a user from session.RequireUser, a request without login is a 401.
+// text gets every value that the property can have, including a nil pointer. If text returns "", the error is
+// ErrNoKey. An error of the property becomes the error of the take. So if the property calls session.RequireUser, a
+// request without a login is answered with a 401.
 func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
 	return func(ctx context.Context, _ *http.Request) (string, error) {
 		v, err := key.Get(ctx)
@@ -113,9 +117,9 @@ func ByProperty[T any](key reqctx.Key[T], text func(T) string) KeyFunc {
 	}
 }
 
-// FirstOf counts by the first key that the request has: FirstOf(ByHeader("X-Api-Key"), ByIP()). Keys of different
-// functions are different. A request that has none is ErrNoKey; any other error ends the search. FirstOf panics if
-// keys is empty or has a nil.
+// FirstOf counts by the first key that the request has, as in FirstOf(ByHeader("X-Api-Key"), ByIP()). Keys of
+// different functions are different. If the request has none of the keys, the error is ErrNoKey. Any other error ends
+// the search. FirstOf panics if keys is empty or contains nil.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	checkKeys("FirstOf", keys)
 	return func(ctx context.Context, r *http.Request) (string, error) {

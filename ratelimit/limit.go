@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit is one request's view of its only policy, for programs that have no more than one. [From] makes it. Its
-// methods are those of the policy, with the context of From. The zero Limit has no policy: its methods return an
+// Limit is a request's view of its only policy, for programs that have only one policy. [From] makes it. Its methods
+// call the methods of the policy with the context of From. The zero Limit has no policy, so its methods return an
 // error.
 type Limit struct {
 	ctx      context.Context

@@ -11,19 +11,19 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Limiter takes units from one rule in a store, or from several. A take then charges a key by all of them or by none.
-// It is safe for concurrent use. Each method costs one call of the store.
+// Limiter takes units from one or more rules in a store. A take charges a key under all of the rules or under none. A
+// Limiter is safe for concurrent use. Each method makes one store call.
 //
-// A key is the subject in the store, unchanged. Limiters that share a store and must not share counters begin their
-// keys with what they limit, as in "login:192.0.2.1".
+// A key is used unchanged as the subject in the store. If limiters share a store but must not share counters, give
+// their keys different prefixes, as in "login:192.0.2.1".
 type Limiter struct {
 	store Store // runs each op for all rules
 	rule  Rule  // the first
 	rules []Rule
 }
 
-// NewLimiter returns a limiter with one or more rules. If there are several, each needs a limit and a name of its own.
-// It returns an error if there is no store, no rule, or an invalid one.
+// NewLimiter returns a limiter with one or more rules. If there are several rules, each needs a limit and a different
+// name. NewLimiter returns an error if store is nil, if there are no rules, or if a rule is invalid.
 func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 	err := checkRules("rules", rules)
 	switch i := slices.IndexFunc(rules, func(r Rule) bool { return r.Limit() == 0 }); {
@@ -59,7 +59,7 @@ func checkRules(field string, rules []Rule) error {
 	return nil
 }
 
-// Rules returns the limiter's rules, which must not be changed.
+// Rules returns the limiter's rules. The caller must not modify the result.
 func (l *Limiter) Rules() []Rule { return l.rules }
 
 // Take charges n units, at least 1, if all limits allow them, and otherwise nothing.
@@ -73,21 +73,21 @@ func (l *Limiter) Peek(ctx context.Context, key string, n int64) (Result, error)
 	return l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Peek})
 }
 
-// Add charges n units, which may be 0, whatever the limit, and returns what is left then. If the store fails, some of
-// several rules may be charged.
+// Add charges n units, which may be 0, even beyond the limit. The result shows the units that are left. If the store
+// fails and there are several rules, some of them may have been charged.
 func (l *Limiter) Add(ctx context.Context, key string, n int64) (Result, error) {
 	return l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Add})
 }
 
-// Count returns the units that the first rule counted in the last interval; zero means its Per. It returns
-// [ErrInterval] if the interval is longer than the rule's span, and [ErrNoCount] for a GCRA.
+// Count returns the number of units that the first rule counted in the last interval. A zero interval means the
+// rule's Per. It returns [ErrInterval] if the interval is longer than the rule's span, and [ErrNoCount] for a GCRA.
 func (l *Limiter) Count(ctx context.Context, key string, interval time.Duration) (int64, error) {
 	res, err := l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, Kind: Count, Interval: interval})
 	return res.Count, err
 }
 
-// AddCount is Add and Count, with the n units, in one call. It returns [ErrStore] if a layer has answered for the
-// store, because then nothing is counted.
+// AddCount combines Add and Count in one call. The count includes the n units. It returns [ErrStore] if a layer has
+// answered for the store, because then nothing is counted.
 func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval time.Duration) (int64, error) {
 	if l.rule.Layout().Algorithm == layout.GCRA {
 		return 0, fmt.Errorf("%w: %v", ErrNoCount, l.rule)
@@ -99,10 +99,10 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 	return res.Count, err
 }
 
-// Refund gives back what res charged to key, and reports whether all rules could. A rule cannot if res is a denial, a
-// charge of another key, or older than the span (for a window, of an earlier window), if the counter was reset or
-// forgotten since, or if anything was charged to a GCRA since. If only some of several rules can, those give back.
-// Refund a result only once: the store does not remember refunds.
+// Refund gives back the units that res charged to key, and reports whether all rules could do so. A rule cannot if
+// res is a denial, a charge of another key, or older than the span (for a window, of an earlier window), if the
+// counter was reset or forgotten since, or if anything was charged to a GCRA since. If only some of several rules
+// can, those rules give the units back. Refund a result only once: the store does not remember refunds.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
 	op := Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt}
 	joint, several := l.store.(*jointStore)
@@ -127,7 +127,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return err
 }
 
-// jointStore runs an op for each of several rules, except for a count.
+// jointStore is a store that runs each op, except a count, for several rules.
 type jointStore struct {
 	Store
 	rules []Rule
