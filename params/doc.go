@@ -35,9 +35,9 @@
 // # The standard library
 //
 // ParseForm and FormValue find a form that this package has read. If ParseForm or ParseMultipartForm was called first,
-// this package uses its result. After this package has read a multipart form, ParseMultipartForm returns an error. A
-// copy of the request that was made before the body was read has no body afterwards, unless [Share] was called. Package
-// server calls it.
+// this package uses its result, and MaxFile and MaxParts don't apply. After this package has read a multipart form,
+// ParseMultipartForm returns an error. A copy of the request that was made before the body was read has no body
+// afterwards, unless [Share] was called. Package server calls it.
 //
 // The package does not authorize requests or sanitize texts.
 package params

@@ -242,6 +242,14 @@ func TestParseMultipartFormBefore(t *testing.T) {
 	require.Equal(t, "f.txt", f.FileName)
 	require.Len(t, contentOfFile(t, value(p.File("g"))), 100_000)
 
+	r = rawForm("--b", `Content-Disposition: form-data; name="f"; filename*=utf-8''a%00.png`, "", "x", "--b--", "")
+	require.NoError(t, r.ParseMultipartForm(1<<20))
+	requireReason(t, failure(paramsOf(t, r, Options{}).File("f")), ErrMalformed, `form parameter "f" has a file name that has a NUL byte`)
+
+	r = rawForm("--b", `Content-Disposition: form-data; name*=utf-8''f%00; filename="f"`, "", "x", "--b--", "")
+	require.NoError(t, r.ParseMultipartForm(1<<20))
+	requireReason(t, failure(paramsOf(t, r, Options{}).File("f")), ErrMalformed, "has a parameter whose name has a NUL byte")
+
 	r = form(t, "a", "1")
 	require.NoError(t, failure(r.MultipartReader()))
 	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).String("a")), ErrBodyTaken)

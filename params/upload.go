@@ -142,6 +142,9 @@ func (u *formData) addForm(ctx *reqctx.Context, form *multipart.Form, o *Options
 	}
 	for name, headers := range form.File {
 		for _, h := range headers {
+			if err := partError(name, h.Filename); err != nil {
+				return err
+			}
 			content, err := h.Open()
 			if err != nil {
 				return fmt.Errorf("params: %w", err)
