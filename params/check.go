@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -131,8 +132,8 @@ func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v r
 	}
 	limit, err := parseTag(t, name, text)
 	return detail, func(v reflect.Value) bool {
-		order := compare(v, limit)
-		return order == 0 || name == "min" && order > 0 || name == "max" && order < 0
+		order, isNaN := compare(v, limit), v.CanFloat() && math.IsNaN(v.Float())
+		return !isNaN && (order == 0 || name == "min" && order > 0 || name == "max" && order < 0)
 	}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,13 @@ type level int
 func (l *level) UnmarshalText(text []byte) error {
 	*l = level(strings.Index("low mid top", string(text)))
 	return nil
+}
+
+type ratio float64
+
+func (r *ratio) UnmarshalText(text []byte) (err error) {
+	*(*float64)(r), err = strconv.ParseFloat(string(text), 64)
+	return err
 }
 
 // TestChecks binds a value from a query and from JSON to a field with tags.
@@ -41,6 +49,7 @@ func TestChecks(t *testing.T) {
 		{reflect.TypeFor[float32](), `max:"0.1"`, "v=0.1", `0.1`, 0, ""},
 		{reflect.TypeFor[time.Duration](), `min:"1s"`, "v=999ms", `999000000`, invalid, "must be at least 1s"},
 		{reflect.TypeFor[level](), `min:"mid"`, "v=low", `"low"`, invalid, "must be at least mid"},
+		{reflect.TypeFor[ratio](), `max:"1"`, "v=NaN", `"NaN"`, invalid, "must be at most 1"},
 		{reflect.TypeFor[string](), `min:"2"`, "v=é", `"é"`, invalid, "must have at least 2 characters"},
 		{reflect.TypeFor[string](), `max:"1"`, "v=é", `"é"`, 0, ""},
 		{reflect.TypeFor[string](), `max:"1"`, "v=ab", `"ab"`, invalid, "must have at most 1 character"},
