@@ -26,8 +26,8 @@ const (
 // Options are the budget of a request. They bound the work that it can cause.
 type Options struct {
 	// MaxBody is the size in bytes of the largest body that is held in memory, at most 1 GiB. It applies to
-	// the body as sent and to the inflated body, and also to the texts and small files of a multipart form
-	// together. The zero value means 1 MiB. A larger body is a 413.
+	// the body as sent and to the inflated body, and also to the texts of a multipart form. Small files that
+	// come before its texts may take as much again. The zero value means 1 MiB. A larger body is a 413.
 	MaxBody int64
 
 	// MaxStream is the size in bytes of the largest body that is read as a stream: a multipart form, or the
