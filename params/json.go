@@ -20,8 +20,8 @@ import (
 // set. The tags required, default, min, max, len and oneof work as in [Bind], but not in the elements of a map or an
 // array, and not in the fields of a type that decodes itself (UnmarshalJSON, UnmarshalText).
 //
-// A value in v stays if the body has nothing for it and its field has no default. The array of a slice in v is written
-// into.
+// A value in v stays if the body has nothing for it and its field has no default. The array of a slice in v may be
+// written into.
 //
 // DecodeJSON returns an [*Error] for a mistake of the client, with the path of the field in Name and Pointer, or
 // [Errors] for several mistakes. v may then be partly filled. Of the mistakes in a map, an array, an interface or a type
@@ -73,7 +73,8 @@ func bindBy[T any](ctx context.Context, fill func(*Params, *T) error, validate .
 	}
 	for _, check := range validate {
 		var mistakes Errors
-		if err := cmp.Or(mistakes.add(check(v)), mistakes.asError()); err != nil {
+		err := mistakes.add(check(v))
+		if err = cmp.Or(err, mistakes.asError()); err != nil {
 			return zero, err
 		}
 	}
