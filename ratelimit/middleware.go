@@ -12,24 +12,24 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// MiddlewareOptions configure a [Middleware]. The zero value is usable.
+// MiddlewareOptions configures a [Middleware]. The zero value is usable.
 type MiddlewareOptions struct {
-	// FailOpen lets requests through uncharged when the store cannot answer (ErrStore). By default they are answered
-	// 503, because the limit may protect logins, and an attacker may overload the store.
+	// FailOpen lets requests through uncharged when the store cannot answer (ErrStore). By default, they are answered
+	// with a 503, because the limit may protect logins, and an attacker may overload the store.
 	FailOpen bool
 	// Answer writes the response to a request that is not let through, because of a [*DeniedError], ErrStore,
-	// ErrNoKey, ErrTooLarge or an error of the policy's own functions. The header has the rate limit's fields. Nil
-	// means that a server of package server around the middleware answers, as it answers all errors. Without such a
-	// server, nil means problem+json with the error's status.
+	// ErrNoKey, ErrTooLarge or an error of the policy's own functions. The header already has the rate limit's
+	// fields. If Answer is nil and a server of package server is around the middleware, the server answers, as it
+	// answers all errors. Without such a server, nil means problem+json with the error's status.
 	Answer func(w http.ResponseWriter, r *http.Request, err error)
-	// Logger gets the failures that were answered 5xx or let through, except those that a server answers and logs
-	// itself. Nil means [slog.Default].
+	// Logger gets the failures that were answered with a 5xx or let through, except failures that a server answers
+	// and logs itself. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
 // Middleware returns a standard middleware that takes from the policy before the handler runs. It is for servers that
-// do not use package server, and limits whole handlers. Handlers find the charge with the policy's methods, or with
-// [From]. An error names the field that is wrong.
+// do not use package server, and limits whole handlers. Handlers use the charge with the policy's methods, or with
+// [From]. Middleware returns an error that names the field if an option or the policy is wrong.
 //
 // If the request's server, or a middleware further out, has the same policy (the same pointer), Middleware uses that
 // charge, and not its own store. Otherwise, the policy's functions get the request as it comes to the middleware: in

@@ -30,22 +30,23 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Op is one question to a [Store].
+// Op is one operation of a [Store] on the counter of a key and a rule.
 type Op struct {
 	Rule Rule
 	Key  string // the subject, 1 to MaxKeyLen bytes
 	N    int64  // units, up to 2^53 (GCRA: see [GCRA]); take, peek and add only
 	Kind Kind
 
-	// NewGroup begins a new group, even if the op before has the same key.
+	// NewGroup begins a new group, even if the previous op has the same key.
 	NewGroup bool
 	// Interval is the interval that a count or an add counts over, up to the rule's span. The zero value means the
 	// rule's Per. An add of a GCRA counts nothing and leaves this zero.
 	Interval time.Duration
 	// Receipt is the charge to refund.
 	Receipt Receipt
-	// Prepaid, of a take that is a group of its own, charges its units so that they may be spent at any moment within
-	// that time without breaking the rule; see [Op.ValidFor]. It is at most the rule's Per, and MaxPrepaid.
+	// Prepaid makes a take charge its units so that they may be spent at any moment within this time without breaking
+	// the rule; see [Op.ValidFor]. The take must be the only op of its group. It is at most the rule's Per, and
+	// MaxPrepaid.
 	Prepaid time.Duration
 }
 
@@ -57,16 +58,16 @@ const (
 )
 
 // ValidFor returns for how long the units of op, a take that res has allowed, may be spent without breaking the rule.
-// The time begins at any moment before op was sent. Without Prepaid it is 0, because units are spent when they are
-// taken. The charge depends on the algorithm:
+// The caller may count the time from any moment before op was sent. Without Prepaid it is 0, because units are spent
+// when they are taken. The charge depends on the algorithm:
 //
 //   - A log charges the units at the end of Prepaid, so they count longer than units that are spent at once.
 //   - A GCRA also charges the units that come back during Prepaid. An op with too little room for that is [ErrTooLarge].
 //   - Buckets and windows charge the present bucket or window. The units are good until its end, which may come sooner
 //     than Prepaid.
 //
-// A Refund of the receipt, with N lowered to the rest, gives back the unspent rest. A caller on another machine than
-// the store's clock should stop a little earlier.
+// To give back the unspent rest, Refund the receipt with N lowered to the rest. A caller whose clock is not the
+// store's clock should stop a little earlier.
 func (op Op) ValidFor(res Result) time.Duration {
 	if op.Prepaid <= 0 || !res.Allowed {
 		return 0

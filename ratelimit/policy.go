@@ -13,58 +13,59 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// Policy defines the key by which requests are counted, and their limits. Make policies once, in package-level
-// variables:
+// Policy defines the limits of requests and the key by which requests are counted. Make policies once, in
+// package-level variables:
 //
 //	var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
 //
-// Give them to a server, [Provide] or [Middleware], which copy the fields: later changes have no effect. Then call the
-// methods with the context of a request: a *server.Request, or the context of an [http.Request] that the server or the
-// middleware handles. They return the errors of finding the request's key (ErrNoKey), its rules and its cost
-// (ErrTooLarge), those of the store (ErrStore), and [reqctx.ErrNoProperty] if the request does not have the policy.
-// They are safe for concurrent use.
+// Give them to a server, [Provide] or [Middleware]. These copy the fields, so later changes have no effect. Then call
+// the methods with the context of a request: a *server.Request, or the context of an [http.Request] that the server
+// or the middleware handles. They return an error if the request's key (ErrNoKey), rules or cost (ErrTooLarge) cannot
+// be found, if the store fails (ErrStore), or if the request does not have the policy ([reqctx.ErrNoProperty]). They
+// are safe for concurrent use.
 //
-// A policy is identified by its pointer: a Middleware within a server that has the same pointer uses the server's charge.
-// A copy of a Policy is another policy. The Name must not change after the first use.
+// A policy is identified by its pointer. A Middleware inside a server uses the server's charge if both have the same
+// pointer. A copy of a Policy is a different policy. The Name must not change after the first use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits, "-" and "_", at most 64 of them.
 	Name string
-	// Rules are the limits. A request is charged by all of them if all allow it, otherwise by none. Two rules with the
-	// same Per need different names, see [Rule.WithName]. A rule without a limit counts the units that the others
-	// allow, in a second call of the store. A policy that has no other rules is a meter: its takes are never denied
-	// and send no header fields.
+	// Rules are the limits. A request is charged under all rules if all of them allow it, and otherwise under none.
+	// Rules with the same Per need different names; see [Rule.WithName]. A rule without a limit counts the units that
+	// the other rules allow, in a second store call. A policy whose rules all have no limit is a meter: its takes are
+	// never denied and send no header fields.
 	Rules []Rule
-	// RulesFor chooses the rules of one request, in place of Rules: those of the caller's plan, or Rule.WithLimit with
-	// the number in the caller's contract. Each needs a limit, so that a 0 from a database is an error and not a
-	// meter. Nil rules mean Rules, which may be empty if there is always another choice. RulesFor is called as Key is.
-	// Its result must not change afterwards.
+	// RulesFor chooses the rules for one request in place of Rules, for example by the caller's plan, or with
+	// Rule.WithLimit and a number from the caller's contract. Each rule needs a limit, so that a 0 from a database is
+	// an error and not a meter. If the result is nil, Rules apply; Rules may be empty if the result is never nil.
+	// Like Key, RulesFor is called once for a request. Its result must not change afterwards.
 	RulesFor func(ctx context.Context, r *http.Request) ([]Rule, error)
 	// Key returns the text by which a request is counted. It is required; [ByIP], [ByHeader], [ByProperty] and others
-	// make one. It is called once for a request, and its result is kept, also if it is an error: after ErrNoKey before
-	// a login, the policy's methods return ErrNoKey in the rest of the request.
+	// make one. It is called once for a request, and its result is kept, even if it is an error. So if it returned
+	// ErrNoKey before a login, the policy's methods return ErrNoKey for the rest of the request.
 	Key KeyFunc
-	// Fallback is asked if Key returns ErrNoKey. Its keys differ from those of Key, even if they read the same. Nil
-	// means that such a request is an error, which becomes a 400.
+	// Fallback is called if Key returns ErrNoKey. Its keys are different from the keys of Key, even if the texts are
+	// equal. If Fallback is nil, such a request gets a 400.
 	Fallback KeyFunc
-	// Cost returns how many units a request costs. Nil means 1. More than a limit is ErrTooLarge. Less than 1 is
-	// answered 500, because it would pass whatever the limits are.
+	// Cost returns how many units a request costs. Nil means 1. A cost above a limit is ErrTooLarge. A cost below 1
+	// is an error and is answered with a 500.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
 
-	// Unit names a unit that is not a request, such as "content-bytes": the parameter qu of RateLimit-Policy. It has
-	// the same characters as Name.
+	// Unit names the unit if it is not a request, for example "content-bytes". It becomes the parameter qu of
+	// RateLimit-Policy. It may have the same characters as Name.
 	Unit string
-	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas: 72 bits of a hash of the
-	// request's key. Clients can check guesses of the key with it.
+	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas. It is 72 bits of a hash of
+	// the request's key, with which clients can check guesses of the key.
 	PartitionKey bool
-	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies do, the
-	// one with the least left sets them.
+	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies send
+	// these fields, they describe the policy with the fewest units left.
 	XHeaders bool
 
 	keys atomic.Pointer[propertyKeys] // nil until the first use
 }
 
-// NewPolicy returns a policy that allows a request if all rules do, counted by key. It checks nothing: a server and
-// [Check] do. Set other fields before a server gets the policy, or write a literal, &ratelimit.Policy{…}.
+// NewPolicy returns a policy that counts requests by key, and allows a request if all rules allow it. It does not
+// check its arguments; [Check] and a server do. Set other fields before a server gets the policy, or write a literal,
+// &ratelimit.Policy{…}.
 func NewPolicy(name string, key KeyFunc, rules ...Rule) *Policy {
 	return &Policy{Name: name, Key: key, Rules: rules}
 }
@@ -77,8 +78,8 @@ func (p *Policy) wrapError(err error) error {
 	return option.Prefix(fmt.Sprintf("ratelimit: policy %q: ", p.Name), "ratelimit", err)
 }
 
-// Check returns the error with which [Provide] would refuse the policies, which names the policy and the field: there
-// are none, one is nil, two have the same name, or a field or a rule is invalid.
+// Check returns an error, which names the policy and the field, if [Provide] would refuse the policies. It does so if
+// there are no policies, if one is nil, if two have the same name, or if a field or a rule is invalid.
 func Check(policies ...*Policy) error {
 	if len(policies) == 0 {
 		return errors.New("ratelimit: no policy")

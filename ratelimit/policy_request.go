@@ -10,11 +10,11 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Take charges the request, once: further calls return the same result. A denial is a result, whose Err is an error to
-// return from a handler. A policy without limits never denies.
+// Take charges the request once. Further calls return the same result. If the limit denies the request, the result's
+// Err is an error that a handler can return. A policy without limits never denies.
 //
-// A take before the response's header goes out adds the fields RateLimit-Policy and RateLimit to it, and if denied,
-// Retry-After and Cache-Control: no-store.
+// If Take is called before the response's header goes out, the header gets the fields RateLimit-Policy and RateLimit.
+// After a denial, it also gets Retry-After and Cache-Control: no-store.
 func (p *Policy) Take(ctx context.Context) (Result, error) {
 	c, err := p.propertyKeys().take.Get(ctx)
 	if err != nil {
@@ -23,14 +23,15 @@ func (p *Policy) Take(ctx context.Context) (Result, error) {
 	return c.sum, nil
 }
 
-// Start begins to take on another goroutine and returns at once; Take returns the result. Takes and loads of sessions
-// that begin together usually share a round trip to the store. A take that no code has waited for is cancelled when
-// the handler returns, and may have charged.
+// Start begins to take on another goroutine and returns at once. Take then returns the result. Takes and loads of
+// sessions that begin together usually share a round trip to the store. If no code has waited for the take when the
+// handler returns, the take is cancelled, but it may already have charged the request.
 func (p *Policy) Start(ctx context.Context) error {
 	return p.explain(ctx, p.propertyKeys().take.Start(ctx))
 }
 
-// Require is Take with a denial as an error, a [*DeniedError]. A handler returns it to answer 429.
+// Require is like Take but returns a denial as an error, a [*DeniedError]. A handler returns this error to answer
+// with a 429.
 func (p *Policy) Require(ctx context.Context) error {
 	res, err := p.Take(ctx)
 	if err != nil {
@@ -39,8 +40,8 @@ func (p *Policy) Require(ctx context.Context) error {
 	return res.Err()
 }
 
-// Peek returns the result that another take would have now, and charges nothing. It asks the store each time. A policy
-// without limits allows it.
+// Peek returns the result that another take would have now, and charges nothing. It calls the store each time. A
+// policy without limits always allows the take.
 func (p *Policy) Peek(ctx context.Context) (Result, error) {
 	t, n, err := p.propertyKeys().termsAndCost(ctx)
 	if err != nil {
@@ -49,9 +50,9 @@ func (p *Policy) Peek(ctx context.Context) (Result, error) {
 	return t.runMerged(ctx, Peek, n)
 }
 
-// Add charges n units more, which may be 0, each time and whatever the limits. If the store fails, some of several
-// rules may be charged. The result's Count is that of the first rule over its Per, with the n units. The response's
-// header does not count them.
+// Add charges n more units, which may be 0, at each call and even beyond the limits. If the store fails and there are
+// several rules, some of them may have been charged. The result's Count is the count of the first rule over its Per,
+// and includes the n units. The response's header does not include them.
 func (p *Policy) Add(ctx context.Context, n int64) (Result, error) {
 	k := p.propertyKeys()
 	t, err := k.terms.Get(ctx)
@@ -63,15 +64,15 @@ func (p *Policy) Add(ctx context.Context, n int64) (Result, error) {
 	return res, err
 }
 
-// Count returns the units of the last Per of the request's first rule. It asks the store once for the request, and
-// again after a charge or a refund. It returns [ErrNoCount] if the rule cannot count.
+// Count returns the number of units that the request's first rule counted in its last Per. It calls the store once
+// for the request, and again after a charge or a refund. It returns [ErrNoCount] if the rule cannot count.
 func (p *Policy) Count(ctx context.Context) (int64, error) {
 	n, err := p.propertyKeys().count.Get(ctx)
 	return n, p.explain(ctx, err)
 }
 
-// CountIn returns the units of the last d, which is at most the first rule's span, or else it returns [ErrInterval].
-// Zero means the rule's Per. It asks the store each time.
+// CountIn returns the number of units that the first rule counted in the last d. A zero d means the rule's Per. It
+// returns [ErrInterval] if d is longer than the rule's span. It calls the store each time.
 func (p *Policy) CountIn(ctx context.Context, d time.Duration) (int64, error) {
 	t, err := p.propertyKeys().terms.Get(ctx)
 	if err != nil {
@@ -80,10 +81,10 @@ func (p *Policy) CountIn(ctx context.Context, d time.Duration) (int64, error) {
 	return t.countIn(ctx, d)
 }
 
-// Refund gives back the units that Take has charged, once: further calls return the same. It waits for the store even
-// if the client leaves, for 5 seconds at most. It returns false if nothing was charged, or if the store no longer has
-// the charge. Take still returns its result, and charges no more. The response's header shows the refund, unless it
-// has been sent or a middleware has written it.
+// Refund gives back the units that Take has charged. It does so once, and further calls return the same result. It
+// waits for the store even if the client leaves, for 5 seconds at most. It returns false if nothing was charged, or
+// if the store no longer has the charge. Later calls of Take still return their result and do not charge the request
+// again. The response's header shows the refund, unless it has been sent or a middleware has written it.
 func (p *Policy) Refund(ctx context.Context) (bool, error) {
 	c, err, taken := p.propertyKeys().take.Peek(ctx)
 	if err != nil || !taken || !c.sum.Allowed {

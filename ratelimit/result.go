@@ -9,28 +9,29 @@ import (
 
 // Result is the result of one [Op].
 //
-// With a limit of 10 over 60 s of which 8 are used, a take of 1 is Allowed, with Limit 10, Remaining 1, RetryAfter 0
-// and ResetAfter up to 65 s. Then a take of 2 is not Allowed, and Violated, with Remaining 1. Its RetryAfter lasts
-// until enough of the ten have aged out.
+// For example, a limit is 10 over 60 s, and 8 units are used. A take of 1 is Allowed, with Limit 10, Remaining 1,
+// RetryAfter 0 and ResetAfter up to 65 s. Then a take of 2 is not Allowed but Violated, with Remaining 1. Its
+// RetryAfter is the time until enough units have aged out.
 type Result struct {
-	// Allowed reports whether units were taken, added or given back; for Peek, would be taken.
+	// Allowed reports whether units were taken, added or given back. For a Peek, it reports whether they would be
+	// taken.
 	Allowed bool
-	// Violated reports whether this op's own rule denied, and not another one of its group.
+	// Violated reports whether the rule of this op denied, and not only another rule of its group.
 	Violated bool
 	// Source is the store or the layer that has answered.
 	Source Source
 	// Limit is the rule's limit, 0 if it only counts.
 	Limit int64
-	// Remaining is the largest n that passes now, 0 if the rule has no limit. It can be more than Limit if a GCRA's
-	// burst is.
+	// Remaining is the largest n that passes now, or 0 if the rule has no limit. It can be larger than Limit if a
+	// GCRA's burst is larger.
 	Remaining int64
-	// RetryAfter is how long until this n passes if there are no other charges; if it was charged, until the next unit
-	// does. 0 means now, and MaxDuration means that or longer.
+	// RetryAfter is the time until this n passes, or, after a charge, until the next unit passes, if there are no
+	// other charges. 0 means now, and MaxDuration means MaxDuration or longer.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the full quota is back if nothing is charged.
+	// ResetAfter is the time until the full quota is available again, if nothing is charged.
 	ResetAfter time.Duration
-	// Blocked is the rest of the [Block] that this Take or Peek met or began. Until it ends, the store need not be
-	// asked.
+	// Blocked is the remaining time of the [Block] that this Take or Peek met or began. The caller need not ask the
+	// store again before it ends.
 	Blocked time.Duration
 	// Count is the number of units in the op's interval, for Count and Add.
 	Count int64
@@ -47,7 +48,7 @@ type details struct {
 }
 
 // Each returns the results of the single rules, in their order, if a [Limiter] or a policy has several rules.
-// Otherwise, it returns nil. The slice must not be changed.
+// Otherwise, it returns nil. The caller must not modify the slice.
 func (r Result) Each() []Result {
 	if r.more == nil {
 		return nil
@@ -85,8 +86,8 @@ func (s Source) String() string {
 // isUnenforced reports whether a rule has no limit in force, so that headers and sums leave its result out.
 func (r *Result) isUnenforced(of Rule) bool { return of.Layout().Limit == 0 || r.Source == FromShadow }
 
-// Receipt identifies one charge, for the store that made it. The zero Receipt refunds nothing. A receipt with a
-// smaller N refunds a part of the charge. Its fields are for stores, and layers around them.
+// Receipt identifies a charge for the store that made it. The zero Receipt refunds nothing. A receipt with a smaller
+// N refunds a part of the charge. The fields are for stores and for layers around them.
 type Receipt struct {
 	Counter uint64 // a hash of the key and of the counter's rule
 	N       int64  // units

@@ -16,9 +16,9 @@ import (
 // An invalid rule carries its error: [Rule.Err] returns it, and so does every function that is given the rule, such as
 // [NewLimiter]. The zero Rule is invalid.
 //
-// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block share it, so a limit can be
-// changed while keys are in use: the units stay, and the new limit decides. Rules that share a counter and have the
-// same Block also share the block's state.
+// A key has one counter per rule. Rules that differ only in limit, burst, expiry or block share the counter. So a
+// limit can be changed while keys are in use: the counted units stay, and the new limit decides. Rules that share a
+// counter and have the same Block also share the block's state.
 type Rule struct{ layout *layout.Layout } // nil for the zero Rule
 
 var zeroRule = layout.Layout{Err: "Rule is the zero Rule"}
@@ -87,7 +87,7 @@ func (r Rule) Limit() int64 { return r.Layout().Limit }
 // Burst returns the largest number of units that can pass at once.
 func (r Rule) Burst() int64 { return r.Layout().Burst }
 
-// Per returns the interval that the limit is over.
+// Per returns the interval to which the limit applies.
 func (r Rule) Per() time.Duration { return layout.Duration(r.Layout().Per) }
 
 // Interval returns the length of a bucket, or 0 if the rule has no buckets.
@@ -96,8 +96,8 @@ func (r Rule) Interval() time.Duration { return layout.Duration(r.Layout().Inter
 // Span returns the longest interval that can be counted, or 0 if the rule cannot count.
 func (r Rule) Span() time.Duration { return layout.Duration(r.Layout().Span) }
 
-// Expiry returns how long a counter may still matter after its last charge. After an Add beyond a GCRA's burst, it is
-// longer.
+// Expiry returns how long a counter may affect results after its last charge. After an Add beyond a GCRA's burst, the
+// time is longer.
 func (r Rule) Expiry() time.Duration { return layout.Duration(r.Layout().Expiry) }
 
 // Block returns the rule's block, or the zero Block.
@@ -114,7 +114,7 @@ func (r Rule) Layout() *layout.Layout {
 	return r.layout
 }
 
-// SharesCounter reports whether a key has one counter for both rules.
+// SharesCounter reports whether a key has the same counter for both rules.
 func (r Rule) SharesCounter(other Rule) bool { return r.Layout().ID == other.Layout().ID }
 
 // String describes the rule, such as "buckets(10 per 1m0s)".
@@ -150,8 +150,7 @@ func (r Rule) WithLimit(limit int64) Rule {
 	return changed(l, limitError("Rule.Limit", limit, 1))
 }
 
-// WithoutLimit returns the rule as one that only counts, for buckets and logs without a Block. The counter is the
-// same.
+// WithoutLimit returns a rule that only counts. It is for buckets and logs without a Block. The counter is the same.
 func (r Rule) WithoutLimit() Rule {
 	l := *r.Layout()
 	l.Limit, l.Burst = 0, 0
@@ -180,7 +179,7 @@ func (r Rule) WithBurst(burst int64) Rule {
 	return changed(l, "")
 }
 
-// WithBlock returns the rule with a Block; the zero Block is none. The counter is the same.
+// WithBlock returns the rule with a Block. The zero Block removes it. The counter is the same.
 func (r Rule) WithBlock(b Block) Rule {
 	l := *r.Layout()
 	if b == (Block{}) {
@@ -199,7 +198,7 @@ func (r Rule) WithBlock(b Block) Rule {
 }
 
 // WithName returns the rule with a name in place of its Per: letters, digits, "-" and "_", at most 64 of them. An
-// empty name means the Per again. Rules of different names have different counters.
+// empty name means the Per again. Rules with different names have different counters.
 func (r Rule) WithName(name string) Rule {
 	l := *r.Layout()
 	if name != "" && !option.ValidName(name) {
@@ -213,7 +212,7 @@ func (r Rule) WithName(name string) Rule {
 }
 
 // WithStream returns a sliding log that Redis keeps as a stream, which is smaller than a sorted set. The results are
-// the same. The counter is another one.
+// the same, but the counter is a different one.
 func (r Rule) WithStream() Rule {
 	l := *r.Layout()
 	if l.Algorithm != layout.Log {
@@ -224,9 +223,9 @@ func (r Rule) WithStream() Rule {
 	return changed(l, "")
 }
 
-// Block denies a key for a fixed time after too many denials. The After-th take that the rule denies within one Per of
-// the first one blocks the key, for this rule, for the time For. An After of 1 blocks at the first denial. The zero
-// Block never does.
+// Block denies a key for a fixed time after too many denials. If a rule denies After takes within a Per of the first
+// of them, it blocks the key for the time For. If After is 1, the first denial blocks the key. The zero Block never
+// blocks.
 //
 // During a block every take and peek is denied, with Remaining 0. RetryAfter is the rest of the block, or the rule's
 // own wait if that is longer. Takes that the block denies do not prolong it. Add and Count ignore a block, and Reset

@@ -27,9 +27,9 @@ func PerHour(limit int64) Rule { return newPer("PerHour", limit, time.Hour) }
 // PerDay allows limit units in any 24 hours; see [Per].
 func PerDay(limit int64) Rule { return newPer("PerDay", limit, 24*time.Hour) }
 
-// Per allows limit units, at least 1, in any interval d, of whole microseconds. It counts in [Buckets] of d/20: the
-// limit is never exceeded, and a unit leaves the count up to 5 % of d late. A denial of 5 per minute may ask to wait
-// for up to 63 seconds.
+// Per allows limit units, at least 1, in any interval of length d, which is in whole microseconds. It counts in
+// [Buckets] of length d/20. The limit is never exceeded, but a unit can leave the count late, by up to 5 % of d. A
+// denial of 5 per minute may ask to wait for up to 63 seconds.
 func Per(limit int64, d time.Duration) Rule { return newPer("Per", limit, d) }
 
 func newPer(constructor string, limit int64, d time.Duration) Rule {
@@ -39,12 +39,12 @@ func newPer(constructor string, limit int64, d time.Duration) Rule {
 	return newBuckets(constructor, BucketOptions{Limit: limit, Per: d})
 }
 
-// FixedWindow allows limit units in a window, which begins with the first charge and ends a per later, in whole
-// microseconds. Around the end of a window, nearly twice the limit can pass within a short time. A counter is two
-// numbers. The interval of a count is zero or per.
+// FixedWindow allows limit units in a window, which begins with the first charge and has the length per, in whole
+// microseconds. Around the end of a window, nearly twice the limit can pass within a short time. A counter consists
+// of two numbers. It can only be counted over per.
 func FixedWindow(limit int64, per time.Duration) Rule { return newWindow("FixedWindow", limit, per) }
 
-// Throttle allows one unit, and then none for d: a [FixedWindow] of one unit.
+// Throttle allows one unit, and then no unit for the time d. It is a [FixedWindow] with a limit of 1.
 func Throttle(d time.Duration) Rule { return newWindow("Throttle", 1, d) }
 
 func newWindow(constructor string, limit int64, per time.Duration) Rule {
@@ -65,8 +65,8 @@ func SlidingLog(limit int64, per time.Duration) Rule {
 
 // GCRA keeps an even rate with the generic cell rate algorithm of ITU-T I.371, which decides like a token bucket. The
 // bucket holds limit units, or those of [Rule.WithBurst], and limit units come back evenly in each per, in whole
-// microseconds. A counter is two numbers. Its units cannot be counted ([ErrNoCount]), and only the last charge can be
-// refunded.
+// microseconds. A counter consists of two numbers. Its units cannot be counted ([ErrNoCount]), and only the last
+// charge can be refunded.
 //
 // An Add may exceed the burst, up to a thousand times the largest burst (2^53 / per × 1000 units, for a day 104
 // million), and at most 2^53. Beyond that it charges nothing and returns [ErrOverflow]. Above the largest burst, a
@@ -107,12 +107,13 @@ func burstError(field string, burst, per int64) string {
 	return ""
 }
 
-// BucketOptions configure [Buckets]. Durations are in whole microseconds. Without a Per, the defaults are for counting
-// over up to ten minutes.
+// BucketOptions configures [Buckets]. Durations are in whole microseconds. Without a Per, the defaults are for
+// counting over up to ten minutes.
 type BucketOptions struct {
-	// Limit is the largest number of units in any Per, at most 2^53. The zero value means that the rule only counts.
+	// Limit is the maximum number of units in any Per. It is at most 2^53. The zero value means that the rule only
+	// counts.
 	Limit int64
-	// Per is the interval that the limit is over, from Interval to Span. The zero value means Span.
+	// Per is the interval to which the limit applies, from Interval to Span. The zero value means Span.
 	Per time.Duration
 	// Interval is the length of a bucket. Counted intervals are rounded up to whole buckets, and may be too long by
 	// one more. The zero value means Per/20, or without a Per 5 s.
@@ -133,7 +134,7 @@ const (
 )
 
 // Buckets allows Limit units in any Per, counted in time buckets. It can count any interval up to the span, at the
-// same cost. The count is never too low, and too high by at most the units of the bucket before the interval.
+// same cost. The count is never too low. It can be too high by the units of the bucket before the interval.
 func Buckets(o BucketOptions) Rule { return newBuckets("BucketOptions", o) }
 
 func newBuckets(constructor string, o BucketOptions) Rule {

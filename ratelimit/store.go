@@ -4,13 +4,13 @@ import "context"
 
 // Store runs ops. It is safe for concurrent use.
 //
-// Do runs ops in order and returns one result for each. Consecutive takes on one key are a group, unless [Op.NewGroup]
-// separates them, and so are consecutive refunds on one key. Every other op is a group of its own. A group is atomic.
-// All takes of a group are charged, or none: if one is denied, no result of the group is Allowed, and Violated marks
-// the rules that denied. Each refund of a group gives back what it can.
+// Do runs ops in order and returns one result for each. Consecutive takes on the same key form a group, unless
+// [Op.NewGroup] separates them. So do consecutive refunds on the same key. Every other op is a separate group. A
+// group is atomic. Either all takes of a group are charged or none: if a take is denied, no result of the group is
+// Allowed, and Violated marks the rules that denied. Each refund of a group gives back as much as it can.
 //
-// Do checks all ops before it changes anything. A failure of the store wraps [ErrStore]; groups before it may have
-// been charged. DoOne is Do for a single op.
+// Do checks all ops before it changes anything. A failure of the store wraps [ErrStore]. The groups before the
+// failure may have been charged. DoOne is Do for a single op.
 //
 // The store allocates the results. After a method has returned, the ops and the results belong to the caller. A type
 // that embeds a Store, to change a method, has to change both. Package storage helps to write stores, and package
