@@ -9,8 +9,8 @@
 // Rules are comparable values made by constructors. If in doubt, use [PerMinute] or a similar constructor:
 //
 //   - [GCRA] keeps an even rate and allows bursts, like a token bucket. It needs the least memory, and cannot count.
-//   - [Buckets] counts any interval up to its span in time buckets, and its counts are never too low. A limit over 60 s in buckets
-//     of 5 s is never exceeded in any 60 s, and may refuse for up to 65 s.
+//   - [Buckets] counts any interval up to its span in time buckets, and its counts are never too low. A limit over 60 s
+//     in buckets of 5 s is never exceeded in any 60 s, but may deny for up to 65 s.
 //   - [SlidingLog] is exact over any interval, and stores every charge.
 //   - [FixedWindow] begins again after each period. Nearly twice the limit can pass around the end of a period.
 //     [Throttle] is a window with a single unit.
