@@ -1,8 +1,8 @@
 // Package session keeps data about a visitor between requests.
 //
 // A session is loaded on the first access in a request, created by the first write, and saved before the response
-// header goes out. A request that doesn't touch its session makes no store call. Reading alone never creates a
-// session and never sets a cookie.
+// header goes out. A request that does not use its session makes no store call. Reading a session never creates one
+// and never sets a cookie.
 //
 //	store, err := memstore.New(memstore.Options{}) // or redisstore.New
 //	m, err := session.New(store, session.Options{})
@@ -24,9 +24,9 @@
 //
 // Two requests that write different fields of one session keep both writes, because a save sends only the changed
 // fields. If both write the same field, the last write wins, or both add, or the second fails with [ErrConflict] or
-// is retried: see [Field], [Counter], [Field.FailOnConflict] and [Field.Update]. A request never brings back a session
-// that was destroyed, has expired or was renewed while the request ran: its save fails with [ErrGone]. The client
-// gets a 409 in both cases.
+// is retried: see [Field], [Counter], [Field.FailOnConflict] and [Field.Update]. A request never brings back a
+// session that was destroyed, has expired or was renewed while the request ran. Its save fails with [ErrGone]. After
+// ErrConflict or ErrGone, the client gets a 409.
 //
 // The cookie (or, with Options.Header, a header) is "locator.secret", 128 and 256 random bits. A store is keyed by
 // the locator and keeps only the SHA-256 of the secret, so its content cannot be used to log in. Neither part shows

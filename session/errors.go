@@ -66,7 +66,7 @@ func (e *Error) Problem() (status int, members map[string]any) {
 	return status, map[string]any{"title": title, "detail": detail}
 }
 
-// lateError is the error of a method that was called after the header went out. field may be empty.
+// lateError returns the error for a method that was called after the header went out. field may be empty.
 func lateError(method, field string) error {
 	if field != "" {
 		method += " of field " + strconv.Quote(field)

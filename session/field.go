@@ -8,8 +8,9 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// A Field is a session value with a name and a type. Make fields with [NewField], usually in package-level variables.
-// They are values and safe for concurrent use. Two fields with the same name are the same value in the session.
+// A Field describes a session value with a name and a type. Make fields with [NewField], usually in package-level
+// variables. A Field can be copied and is safe for concurrent use. Two fields with the same name refer to the same
+// value in the session.
 type Field[T any] struct {
 	name  string
 	codec Codec // nil for JSON
@@ -23,7 +24,7 @@ type Codec interface {
 	Decode(data []byte, v any) error
 }
 
-// NewField returns the field with this name, encoded as JSON. It panics if the name is empty.
+// NewField returns a field with this name that is encoded as JSON. It panics if the name is empty.
 func NewField[T any](name string) Field[T] {
 	if name == "" {
 		panic("session: NewField without a name")
@@ -31,8 +32,8 @@ func NewField[T any](name string) Field[T] {
 	return Field[T]{name: name}
 }
 
-// WithCodec returns the field with another encoding than JSON. A nil Codec means JSON. The dynamic Get and Set of
-// Session always use JSON.
+// WithCodec returns the field with another encoding. A nil Codec means JSON. The methods Get and Set of Session
+// always use JSON.
 func (f Field[T]) WithCodec(c Codec) Field[T] {
 	f.codec = c
 	return f
@@ -47,8 +48,8 @@ func (f Field[T]) FailOnConflict() Field[T] {
 	return f
 }
 
-// Get returns the field's value in the session of ctx's request, or the zero value if there is none. A value that
-// cannot be decoded is logged and reads as the zero value.
+// Get returns the field's value in the session of ctx's request, or the zero value if the field is not set. A value
+// that cannot be decoded is logged and reads as the zero value.
 func (f Field[T]) Get(ctx context.Context) (v T, err error) {
 	st, val, err := Session{ctx: ctx}.value(f.name)
 	if err == nil {
@@ -71,17 +72,18 @@ func (f Field[T]) Delete(ctx context.Context) error {
 	return Session{ctx: ctx}.keepWrite(f.name, write{Change: storage.Change{Op: storage.OpDelete}, guard: f.guard})
 }
 
-// Update replaces the field's value with the result of fn, at once. If another request has changed the field
-// meanwhile, Update calls fn again with the new value. If fn fails, Update returns its error and changes nothing.
+// Update replaces the field's value in the store with the result of fn, at once. If another request has changed the
+// field in the meantime, Update calls fn again with the new value. If fn fails, Update returns its error and changes
+// nothing.
 //
-// Updates of one field in one process take turns, so that they rarely need a second try. Each try waits for the ones
-// before it, at most 50 ms, or until ctx ends. Concurrent updates of one request do not wait for each other. If many
-// processes update a field all the time, Update gives up with [ErrConflict]. To count, use a [Counter], which costs
-// less. fn may update other fields, but not this one.
+// Within a process, updates of the same field take turns, so that they rarely need a second try. Each try waits for
+// the earlier ones, at most 50 ms, or until ctx ends. Concurrent updates by the same request do not wait for each
+// other. If many processes update a field all the time, Update gives up with [ErrConflict]. To count, use a
+// [Counter], which costs less. fn may update other fields, but not this one.
 //
-// A value that cannot be decoded is logged and is the zero value to fn. In a request without a session, or after its
-// own earlier write of the field, fn gets the value that the request sees, and the result is saved with the other
-// writes. Otherwise Update costs one store call, one more if it has waited for its turn, and two more for each
+// If the value cannot be decoded, this is logged, and fn gets the zero value. In a request without a session, or
+// after its own earlier write of the field, fn gets the value that the request sees, and the result is saved with the
+// other writes. Otherwise Update costs one store call, one more if it has waited for its turn, and two more for each
 // further try.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
 	st, err := Session{ctx: ctx}.loadForWrite("the update", f.name)
@@ -107,7 +109,7 @@ func (f Field[T]) Of(i Info) (v T) {
 	return v
 }
 
-// read is decode for a value of st. It logs the error.
+// read decodes a value of st. It logs an error.
 func (f Field[T]) read(st *state, val storage.Value) (v T, ok bool) {
 	v, ok, err := f.decode(val)
 	if err != nil {
@@ -116,7 +118,7 @@ func (f Field[T]) read(st *state, val storage.Value) (v T, ok bool) {
 	return v, ok
 }
 
-// decode reports whether there is a value that can be decoded, and returns it.
+// decode returns the value, and reports whether there is a value that can be decoded.
 func (f Field[T]) decode(val storage.Value) (v T, ok bool, err error) {
 	switch {
 	case !val.Exists:
@@ -144,9 +146,9 @@ func (f Field[T]) encode(v T) (data []byte, err error) {
 	return data, nil
 }
 
-// A Counter is a field that holds a whole number, from -[MaxCounter] to MaxCounter. The store adds to it, so that
-// concurrent requests all count. Make counters with [NewCounter], usually in package-level variables. They are values
-// and safe for concurrent use.
+// A Counter is a field that holds a whole number, from -[MaxCounter] to MaxCounter. Additions happen in the store, so
+// that the additions of concurrent requests all count. Make counters with [NewCounter], usually in package-level
+// variables. A Counter can be copied and is safe for concurrent use.
 //
 // The store keeps the number in decimal, so a Field[int64] with the same name, and Get and Add of [Session], can use it
 // too.
@@ -155,8 +157,8 @@ type Counter struct{ f Field[int64] }
 // NewCounter returns the counter with this name. It panics if the name is empty.
 func NewCounter(name string) Counter { return Counter{NewField[int64](name)} }
 
-// Get returns the loaded number plus the request's own additions, or 0 if there is none. A field that holds something
-// else is logged and reads as 0.
+// Get returns the loaded number plus the request's own additions. A field that is not set reads as 0. A field that
+// holds something else is logged and reads as 0.
 func (c Counter) Get(ctx context.Context) (int64, error) { return c.f.Get(ctx) }
 
 // Add adds n, which may be negative, as [Session.Add] does.
@@ -164,26 +166,26 @@ func (c Counter) Add(ctx context.Context, n int64) error {
 	return Session{ctx: ctx}.keepWrite(c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }
 
-// Delete removes the counter. It counts from 0 again.
+// Delete removes the counter, which then counts from 0 again.
 func (c Counter) Delete(ctx context.Context) error { return c.f.Delete(ctx) }
 
-// A Flash is a value that is read once, such as a message from one request for the next page. Make it with
-// [NewFlash]. It is a value and safe for concurrent use.
+// A Flash is a session value that can be read only once, such as a message for the next page. Make it with
+// [NewFlash]. A Flash can be copied and is safe for concurrent use.
 type Flash[T any] struct{ f Field[T] }
 
-// NewFlash returns the flash with this name, encoded as JSON. It panics if the name is empty.
+// NewFlash returns a flash with this name that is encoded as JSON. It panics if the name is empty.
 func NewFlash[T any](name string) Flash[T] { return Flash[T]{NewField[T](name)} }
 
 // WithCodec returns the flash with another encoding than JSON.
 func (f Flash[T]) WithCodec(c Codec) Flash[T] { return Flash[T]{f.f.WithCodec(c)} }
 
-// Set leaves v, in place of an earlier value, as [Session.Set] does.
+// Set stores v in place of an earlier value, as [Session.Set] does.
 func (f Flash[T]) Set(ctx context.Context, v T) error { return f.f.Set(ctx, v) }
 
 // Take returns the value and removes it; ok reports whether there was one. The value is removed at once, with a store
 // call, so that only one of several concurrent requests gets it. A response that fails afterwards does not bring it
-// back. A request with a renewed secret, which may only read, finds none. A value that cannot be decoded is logged,
-// removed, and counts as none.
+// back. A request whose secret was renewed may only read, so ok is false. A value that cannot be decoded is logged
+// and removed, and ok is false.
 func (f Flash[T]) Take(ctx context.Context) (v T, ok bool, err error) {
 	st, val, err := Session{ctx: ctx}.take(f.f.name)
 	if err == nil {

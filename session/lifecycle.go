@@ -1,6 +1,6 @@
 package session
 
-// Exists reports whether the request has a session: a loaded one, or one that its writes will create.
+// Exists reports whether the request has a session, either one that was loaded or one that its writes will create.
 func (s Session) Exists() (bool, error) {
 	st, err := s.lock()
 	if err != nil {
@@ -24,7 +24,8 @@ func (s Session) ID() (string, error) {
 	return infoID(st.snap.token.locator), nil
 }
 
-// Renew gives the session a new secret when it is saved. The values stay. It does nothing without a session.
+// Renew gives the session a new secret when it is saved. The session keeps its values. Renew does nothing if there is
+// no session.
 //
 // Other requests with the old cookie can no longer save. They can still read for Options.RenewGrace if the renewing
 // request changes nothing else. If it also writes, the old secret becomes invalid at once, so that a planted or stolen
@@ -40,10 +41,10 @@ func (s Session) Renew() error {
 }
 
 // Destroy removes the session from the store at once, and its cookie from the client when the header goes out. It
-// discards the request's earlier writes; later ones create a new session. A request that loaded the session earlier
-// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns ErrGone, and removes nothing, if another
-// request has renewed the session since. It goes on if the client leaves: see Options.SaveTimeout. If the header goes
-// out while Destroy runs, the client keeps a cookie without a session.
+// discards the request's earlier writes. Later writes create a new session. A request that loaded the session earlier
+// cannot bring it back: its save fails with [ErrGone]. Destroy itself returns ErrGone, and removes nothing, if
+// another request has renewed the session since. The call goes on if the client leaves; see Options.SaveTimeout. If
+// the header goes out while Destroy runs, the client keeps a cookie that belongs to no session.
 func (s Session) Destroy() error {
 	st, t, err := s.lockForEnd("Destroy")
 	if err != nil {

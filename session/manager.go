@@ -11,14 +11,14 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// MaxCounter is the largest number that a [Counter] holds, and -MaxCounter the smallest.
+// MaxCounter is the largest number that a [Counter] can hold, and -MaxCounter is the smallest.
 const MaxCounter = storage.MaxCounter
 
 // redacted hides the struct that embeds it, which holds a part of a token or a value.
 type redacted = redact.Hidden
 
-// A Manager makes the sessions of one server. It is immutable and safe for concurrent use. It formats as "[redacted]",
-// because its store may hold sessions.
+// A Manager manages the sessions of a server. It is immutable and safe for concurrent use. It formats as
+// "[redacted]", because its store may hold sessions.
 type Manager struct {
 	redacted
 	store     Store
@@ -28,7 +28,7 @@ type Manager struct {
 	turns     turns
 }
 
-// New returns a manager of the sessions in store. It returns an error if store is nil or an option is invalid.
+// New returns a manager for the sessions in store. It returns an error if store is nil or an option is invalid.
 func New(store Store, o Options) (*Manager, error) {
 	if option.IsNil(store) {
 		return nil, errors.New("session: New: store is nil")
@@ -47,7 +47,7 @@ func New(store Store, o Options) (*Manager, error) {
 }
 
 // detach returns a context for a call that goes on when the client leaves. It has the values and the deadline of ctx,
-// and ends after SaveTimeout. The deadline counts because the client gets another response when it passes.
+// and ends after SaveTimeout. The deadline applies because the client gets a different response when it passes.
 func (m *Manager) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	until := time.Now().Add(m.opts.SaveTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
@@ -99,8 +99,8 @@ func (m *Manager) load(ctx context.Context) (Session, error) {
 	return Session{ctx: c, state: st}, nil
 }
 
-// checkRequest refuses a raw connection. It sends no header before which a session could be saved, so its writes
-// would be lost.
+// checkRequest refuses a raw connection. Such a connection sends no header. A session is saved before the header, so
+// its writes would be lost.
 func checkRequest(c *reqctx.Context) error {
 	if c.Request() == nil && c.RemoteAddr() != "" {
 		return option.WithText("session: a raw connection has no session", reqctx.ErrNoRequest)
@@ -109,7 +109,7 @@ func checkRequest(c *reqctx.Context) error {
 }
 
 // find returns c's stored session. A missing or malformed token makes no store call. A session that the store cannot
-// read counts as missing, because the client would be locked out until it forgets its token.
+// read counts as missing, so that the client is not locked out until it forgets its token.
 func (m *Manager) find(ctx context.Context, c *reqctx.Context) (*snapshot, error) {
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// Options configure a [Manager]. The zero value means the defaults, which are safe.
+// Options configures a [Manager]. The zero value means the defaults, which are safe.
 type Options struct {
 	// Cookie configures the cookie.
 	Cookie Cookie
@@ -25,12 +25,13 @@ type Options struct {
 	// under way. It can never write. A negative value means that it cannot read either. Default: 10 seconds; at
 	// most a minute.
 	RenewGrace time.Duration
-	// SaveTimeout bounds each store call that saves or ends a session. These calls go on if the client leaves, as
-	// after a click on "log out". Besides SaveTimeout, only a deadline of the request ends them. Default: 5 seconds.
+	// SaveTimeout limits the duration of each store call that saves or ends a session. These calls go on if the
+	// client leaves, as after a click on "log out". Besides SaveTimeout, only a deadline of the request ends them.
+	// Default: 5 seconds.
 	SaveTimeout time.Duration
-	// MaxBytes bounds the size of a session: the bytes of the names and encoded values, and 64 more for each field.
-	// A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees it, so
-	// concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
+	// MaxBytes limits the size of a session, which is the number of bytes in the names and encoded values, plus 64
+	// for each field. A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees
+	// it, so concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
 	MaxBytes int64
 }
 

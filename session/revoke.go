@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// An Info describes one of a user's sessions. [Field.Of] reads its values, which appear neither in its formatted form
-// nor in its JSON.
+// An Info describes one of a user's sessions. [Field.Of] reads the session's values, which do not appear in the text
+// or JSON form of an Info.
 type Info struct {
 	ID      string                          `json:"id"`      // for Revoke; it cannot be used to log in
 	Created time.Time                       `json:"created"` // by the store's clock
@@ -21,20 +21,20 @@ type Info struct {
 	lookup  func(name string) storage.Value // a function, because formatting shows only its address
 }
 
-// List returns the sessions that are bound to user, the newest first. It needs no request.
+// List returns the sessions that are bound to user, with the newest first. It can be called outside of a request.
 func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
 	return m.list(ctx, user, storage.Locator{})
 }
 
 // Revoke removes one of user's sessions, by its Info.ID, at once. It returns nil if the session has ended or belongs
-// to another user. It needs no request.
+// to another user. It can be called outside of a request.
 func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 	_, err := m.revoke(ctx, user, func(l storage.Locator) bool { return infoID(l) == id })
 	return err
 }
 
 // RevokeAll removes all sessions of user at once and returns their number, with the guarantees of
-// [Session.RevokeOthers]. It needs no request.
+// [Session.RevokeOthers]. It can be called outside of a request.
 func (m *Manager) RevokeAll(ctx context.Context, user string) (int, error) {
 	return m.revoke(ctx, user, func(storage.Locator) bool { return true })
 }
@@ -105,8 +105,8 @@ func (s Session) Revoke(id string) error {
 // their number. After an error, some may be left. It returns [ErrNotBound] if no user is bound to this session, and
 // [ErrGone] if this session ended or was renewed meanwhile.
 //
-// A revoked session never comes back: its record is removed, and a request that has loaded it cannot save. A login at
-// the same moment may come after the revocation.
+// A revoked session never comes back: its record is removed, and a request that has loaded it cannot save. A session
+// that logs in at the same moment may survive, as if the login came after the revocation.
 func (s Session) RevokeOthers() (int, error) {
 	st, user, own, err := s.authorize("RevokeOthers")
 	if err != nil {

@@ -20,9 +20,9 @@ var (
 // A Session is one request's view of its visitor's session. Get it with [From].
 //
 // The first method that is called loads the session. If that fails, all methods return the error, an [*Error]. Reads
-// see the session as it was loaded, with the request's own writes over it. Writes are saved together when the response's
-// header goes out; later ones return an error that is [reqctx.ErrCommitted]. A write in a request without a session
-// creates one. The save goes on if the client leaves: see Options.SaveTimeout.
+// return the session's values as they were loaded, or the request's own writes. Writes are saved together when the
+// response's header goes out. Later writes return an error that wraps [reqctx.ErrCommitted]. A write in a request
+// without a session creates one. The save goes on if the client leaves: see Options.SaveTimeout.
 //
 // A request with a secret that was just renewed may read the session during Options.RenewGrace. Its writes fail with
 // [ErrGone].
@@ -54,7 +54,7 @@ type state struct {
 }
 
 // From returns the session of ctx's request. It does no I/O. It returns an error if ctx carries no request, if the
-// request is finished, or if Provide was not called; then all methods of the Session return that error, too.
+// request is finished, or if Provide was not called. Then all methods of the Session also return that error.
 func From(ctx context.Context) (Session, error) {
 	c, err := sessionKey.Owner(ctx)
 	if err != nil {
@@ -63,17 +63,17 @@ func From(ctx context.Context) (Session, error) {
 	return Session{ctx: c}, checkRequest(c)
 }
 
-// Get returns the value of a field as encoding/json decodes it into an any, so that numbers are float64. It returns nil
-// if there is none. A value that cannot be decoded is logged and reads as nil.
+// Get returns the value of a field as encoding/json decodes it into an any, so that numbers are float64. It returns
+// nil if the field does not exist. A value that cannot be decoded is logged and reads as nil.
 func (s Session) Get(name string) (any, error) { return dynamic(name).Get(s.ctx) }
 
-// Set gives a field the JSON encoding of v. Later changes of v have no effect. It returns an error, and changes nothing,
-// if v cannot be encoded or would exceed Options.MaxBytes ([ErrTooLarge]).
+// Set sets a field to the JSON encoding of v. Later changes of v have no effect. It returns an error, and changes
+// nothing, if v cannot be encoded or would exceed Options.MaxBytes ([ErrTooLarge]).
 func (s Session) Set(name string, v any) error { return dynamic(name).Set(s.ctx, v) }
 
-// Add adds n to a field that holds a whole number. A missing field counts as 0. The store adds, so that concurrent
-// requests lose nothing. Add returns [ErrNotCounter] if the field holds something else, or if the sum would be out of
-// the range of -MaxCounter to MaxCounter.
+// Add adds n to a field that holds a whole number. A missing field counts as 0. The addition happens in the store, so
+// that no concurrent request's addition is lost. Add returns [ErrNotCounter] if the field holds something else, or if
+// the sum would be out of the range of -MaxCounter to MaxCounter.
 func (s Session) Add(name string, n int64) error {
 	return Counter{Field[int64]{name: name}}.Add(s.ctx, n)
 }
@@ -118,8 +118,8 @@ func (s Session) lock() (*state, error) {
 	return st, err
 }
 
-// lockForWrite is lock for a method that changes the session. It returns an error if the header is going out or the
-// request's secret is an old one.
+// lockForWrite is like lock, for a method that changes the session. It returns an error if the header is going out or
+// the request's secret is an old one.
 func (s Session) lockForWrite(method, field string) (*state, error) {
 	st, err := s.loadForWrite(method, field)
 	if err == nil {
@@ -128,7 +128,7 @@ func (s Session) lockForWrite(method, field string) (*state, error) {
 	return st, err
 }
 
-// loadForWrite is load, but returns an error if the header is already going out.
+// loadForWrite is like load, but returns an error if the header is already going out.
 func (s Session) loadForWrite(method, field string) (*state, error) {
 	c, err := sessionKey.Owner(s.ctx)
 	if err == nil && c.Committed() {
@@ -155,11 +155,11 @@ func (s *state) lockForWrite(method, field string) error {
 	return err
 }
 
-// errRenewed is the error of a write by a request with an old secret.
+// errRenewed returns the error for a write by a request with an old secret.
 func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
 
-// lockForEnd is lockForWrite for methods that end sessions. It loads this session even if the client has left, and
-// the header may go out meanwhile. It returns the token of the saved session.
+// lockForEnd is like lockForWrite, for methods that end sessions. It loads this session even if the client has left,
+// and the header may go out meanwhile. It returns the token of the saved session.
 func (s Session) lockForEnd(method string) (*state, token, error) {
 	st, err := s.loadForWrite(method, "")
 	if err != nil && s.ctx.Err() != nil && !errors.Is(err, reqctx.ErrCommitted) {

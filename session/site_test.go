@@ -49,7 +49,7 @@ func (s *site) begin(t testing.TB, cookie string) *reqctx.Host {
 	return s.beginOn(t, t.Context(), cookie)
 }
 
-// beginOn is begin for a request whose client leaves with ctx.
+// beginOn is like begin, for a request whose client leaves when ctx ends.
 func (s *site) beginOn(t testing.TB, ctx context.Context, cookie string) *reqctx.Host {
 	c := reqctx.New(ctx, s.reg)
 	r := httptest.NewRequestWithContext(c, http.MethodGet, "/", nil)

@@ -22,7 +22,7 @@ func (s *site) balance(t *testing.T, cookie string) (n int) {
 	return n
 }
 
-// setBalance is another request that writes the balance.
+// setBalance sends another request, which writes the balance.
 func (s *site) setBalance(t *testing.T, cookie string, n int) {
 	t.Helper()
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, balance.Set(ctx, n)) })

@@ -13,8 +13,8 @@ import (
 // gets a new secret, and all earlier cookies become invalid at once, so that a planted or stolen cookie gives no
 // access. The values stay, such as a visitor's cart. If the session is bound to another user, Bind first destroys it.
 //
-// user is any string of 1 to 1024 bytes, best an id that never changes. A longer one is [ErrTooLarge]. The store keeps
-// it with the session, unencrypted.
+// user is any string of 1 to 1024 bytes, preferably an id that never changes. If it is longer, Bind returns
+// [ErrTooLarge]. The store keeps the user with the session, unencrypted.
 func (s Session) Bind(user string) error {
 	if user == "" {
 		return errors.New("session: Bind: user is empty")
@@ -56,8 +56,8 @@ func (s *state) userLocked() string {
 	return s.snap.record.User
 }
 
-// RequireUser returns the user to whom the session of ctx's request is bound, or [ErrNotBound], which is a 401 as a
-// response.
+// RequireUser returns the user to whom the session of ctx's request is bound, or [ErrNotBound], whose response is a
+// 401.
 func RequireUser(ctx context.Context) (string, error) {
 	s, _ := From(ctx) // User returns the error, too
 	user, err := s.User()
@@ -73,8 +73,8 @@ func RequireUser(ctx context.Context) (string, error) {
 var (
 	// Loaded fails if the session cannot be loaded.
 	Loaded loaded
-	// LoggedIn fails if the session cannot be loaded. It fails with [ErrNotBound], which is a 401 as a response,
-	// if no user is bound to the session.
+	// LoggedIn fails if the session cannot be loaded. It fails with [ErrNotBound], whose response is a 401, if no
+	// user is bound to the session.
 	LoggedIn loggedIn
 )
 

@@ -107,7 +107,7 @@ func TestRedisSentinelConformsToStore(t *testing.T) {
 // aging moves the clock of a real server by making everything in it older.
 func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 
-// agingAs is aging with a second client that may run all commands.
+// agingAs is like aging, with a second client that may run all commands.
 func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
