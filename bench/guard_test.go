@@ -27,7 +27,7 @@ func ratioOf(name string, ratio float64) harness.Result {
 	return harness.Result{Case: name, Contender: "theirs", Metric: "time", Ratio: &ratio, Best: &ratio}
 }
 
-// runs is a suite. Each of its runs has the next pair of ratios in the cases one and two.
+// runs returns a suite. Each of its runs returns the next pair of ratios, for the cases one and two.
 func runs(ratios ...[2]float64) harness.Suite {
 	return harness.Suite{Name: "small", Run: func(ctx context.Context, r *harness.Run) error {
 		if !r.Quick {
@@ -78,7 +78,7 @@ func TestGuardForgivesARatioThatIsLowOnce(t *testing.T) {
 	require.NoError(t, b.guard(t.Context(), runs([2]float64{4, 10}, [2]float64{10, 4})))
 }
 
-// against is a suite of one case against a peer.
+// against returns a suite with one case, in which lazyreq competes with peers.
 func against(peers ...harness.Contender) harness.Suite {
 	return harness.Suite{Name: "small", Run: func(ctx context.Context, r *harness.Run) error {
 		return r.Compare(ctx, "one", 1, metrics, append([]harness.Contender{contender("lazyreq", 1)}, peers...))

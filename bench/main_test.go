@@ -31,7 +31,7 @@ func contender(name string, time float64) harness.Contender {
 	}}
 }
 
-// absent is a contender that is missing, wrong or failed.
+// absent returns a contender that is missing, wrong or failed.
 func absent(name string, err error) harness.Contender {
 	return harness.Contender{Name: name, Start: func(context.Context) (harness.Instance, error) { return nil, err }}
 }

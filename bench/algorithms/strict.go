@@ -15,7 +15,7 @@ type strict struct {
 	shares  map[string][]float64 // of each honest client, for each of loads, at the worst phase
 }
 
-// clientLoads are what honest clients ask for, in units of the limit.
+// clientLoads returns the loads that honest clients produce, in units of the limit.
 func clientLoads() []float64 {
 	var list []float64
 	for i := 5; i <= 20; i++ {
@@ -82,7 +82,7 @@ type crowd struct {
 	exact int
 }
 
-// allCrowds are those of all honest clients, by name, then by load, then by phase.
+// allCrowds returns the crowds of all honest clients, by name, then by load, then by phase.
 func allCrowds() (list []crowd, err error) {
 	log := subject{"", []ratelimit.Rule{slidingLogRule(Limit, Per)}}
 	for name, come := range honest {

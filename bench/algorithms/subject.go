@@ -19,7 +19,7 @@ type subject struct {
 	rules []ratelimit.Rule
 }
 
-// allSubjects are those of the document, in its order.
+// allSubjects returns the subjects of the document, in its order.
 func allSubjects() []subject {
 	even := Per / Limit
 	return []subject{

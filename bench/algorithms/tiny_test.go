@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// tiny are rules so small that everything that can be done to them can be tried.
+// tiny returns rules that are so small that a test can try every sequence of takes.
 func tiny() []subject {
 	const per = 4 * tick
 	return []subject{

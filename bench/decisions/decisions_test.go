@@ -61,7 +61,7 @@ func TestCommandsAreThoseThatAreSent(t *testing.T) {
 	}
 }
 
-// fake is a contender without a Redis.
+// fake returns a contender that does not use Redis.
 func fake(wide, narrow func() (bool, error)) contender {
 	return contender{name: "fake", sends: scripts, open: func(_ string, q quota) (limiter, error) {
 		take := wide

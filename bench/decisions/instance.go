@@ -90,7 +90,7 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 	return values, done.checkNoneDenied(ctx)
 }
 
-// usage is what Redis did so far, and the processor time of this process.
+// usage returns the counters of Redis so far, and the processor time of this process.
 func (in *instance) usage(ctx context.Context) (redisinfo.Info, time.Duration, error) {
 	cpu := rig.ProcessorTime()
 	info, err := redisinfo.Read(ctx, in.redis)

@@ -77,7 +77,7 @@ func TestTailsHaveARatioInTheFullFormOnly(t *testing.T) {
 	}
 }
 
-// peers are contenders that never have a ratio, by the note that says why.
+// peers returns contenders for which there is never a ratio, by the note that gives the reason.
 func peers() map[string]Contender {
 	missing := fmt.Errorf("%w: no node", ErrMissing)
 	return map[string]Contender{

@@ -29,7 +29,7 @@ func formQuery() func(*reqctx.Host) (query, error) {
 	}
 }
 
-// ginQuery is what ShouldBindQuery of a context does.
+// ginQuery returns a function that does the same as a context's ShouldBindQuery.
 func ginQuery() func(*reqctx.Host) (query, error) {
 	binding.Validator = nil
 	return func(ctx *reqctx.Host) (v query, err error) {
@@ -38,7 +38,7 @@ func ginQuery() func(*reqctx.Host) (query, error) {
 	}
 }
 
-// ginJSON is what ShouldBindJSON does.
+// ginJSON returns a function that does the same as ShouldBindJSON.
 func ginJSON() func(*reqctx.Host) (profile, error) {
 	binding.Validator = nil
 	return func(ctx *reqctx.Host) (v profile, err error) {

@@ -78,7 +78,7 @@ func readAll(w http.ResponseWriter, req *server.Request) error {
 
 const all = "ada account flags"
 
-// after is a property that takes as long as a call of another service.
+// after returns a property that takes as long as a call to another service.
 func after(v string) reqctx.Prop[string] {
 	return reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
 		timer := time.NewTimer(propertyLatency)

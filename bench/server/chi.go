@@ -11,7 +11,7 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 )
 
-// openChi is eager middleware on chi: scs with its go-redis store, and redis_rate.
+// openChi opens a server with eager middleware on chi: scs with its go-redis store, and redis_rate.
 func openChi(addr string) (http.Handler, error) {
 	client := newRedis(addr)
 	sessions := scs.New()
@@ -29,7 +29,7 @@ func openChi(addr string) (http.Handler, error) {
 	return r, nil
 }
 
-// limitByIP is middleware as redis_rate's documentation shows it.
+// limitByIP returns the middleware that redis_rate's documentation shows.
 func limitByIP(limiter *redis_rate.Limiter) func(http.Handler) http.Handler {
 	limit := redis_rate.PerMinute(perMinute)
 	return func(next http.Handler) http.Handler {
