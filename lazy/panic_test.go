@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// blowUp is a name to look for in stacks.
+// blowUp panics with v. Tests look for its name in stacks.
 func blowUp(v any) { panic(v) }
 
 func TestRule6PanicReachesEveryWaiter(t *testing.T) {

@@ -35,7 +35,7 @@ func TestByPath(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoKey)
 }
 
-// fixed is a key that is always the same.
+// fixed returns a key function that always returns key and err.
 func fixed(key string, err error) KeyFunc {
 	return func(context.Context, *http.Request) (string, error) { return key, err }
 }

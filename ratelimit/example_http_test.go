@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// perMinute is a rule for examples.
+// perMinute returns a rule for examples.
 func perMinute(limit int64) ratelimit.Rule {
 	return ratelimit.PerMinute(limit)
 }

@@ -44,7 +44,7 @@ func everyRule(limit int64) map[string]ratelimit.Rule {
 	}
 }
 
-// fixedKey is a key that is always the same.
+// fixedKey returns a key function that always returns key and err.
 func fixedKey(key string, err error) ratelimit.KeyFunc {
 	return func(context.Context, *http.Request) (string, error) { return key, err }
 }

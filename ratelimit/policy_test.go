@@ -69,7 +69,7 @@ func (q requests) serve(handler func(c *reqctx.Host)) http.Header {
 	return h
 }
 
-// take is a handler that takes from the named policies.
+// take sends a request to a handler that takes from the named policies. It returns the last result and the header.
 func (q requests) take(names ...string) (res ratelimit.Result, header http.Header) {
 	q.Helper()
 	header = q.serve(func(c *reqctx.Host) {

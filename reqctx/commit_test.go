@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// notes is a Commit that writes down its value.
+// notes returns a Commit function that records its value in j.
 func notes(j *journal) func(context.Context, string, int, http.Header) error {
 	return func(_ context.Context, v string, _ int, h http.Header) error {
 		j.add(v)

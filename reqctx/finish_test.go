@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// closes is a Close that writes down what it got.
+// closes returns a Close function that records its arguments in j.
 func closes(j *journal, name string) func(context.Context, string, error) error {
 	return func(_ context.Context, v string, err error) error {
 		j.add(fmt.Sprintf("%s(%q, %v)", name, v, err))

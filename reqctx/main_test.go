@@ -45,12 +45,12 @@ func provideState[T any](reg *reqctx.Registry, name string, v T) reqctx.Key[T] {
 	return k
 }
 
-// gives is a Resolve that returns v and err.
+// gives returns a Resolve function that returns v and err.
 func gives[T any](v T, err error) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, err }
 }
 
-// takes is a Resolve that returns v after d, or its context's cause before that.
+// takes returns a Resolve function that returns v after d, or the cause if its context ends first.
 func takes[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		select {
@@ -63,7 +63,7 @@ func takes[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	}
 }
 
-// stubborn is a Resolve that returns v after d, even if its context ends.
+// stubborn returns a Resolve function that returns v after d, even if its context ends.
 func stubborn[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) {
 		<-time.After(d)
@@ -113,7 +113,7 @@ func requireGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want 
 	}
 }
 
-// assertGet is requireGet for other goroutines.
+// assertGet is like requireGet, but may be called on any goroutine.
 func assertGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want T) bool {
 	t.Helper()
 	got, err := k.Get(ctx)

@@ -28,7 +28,7 @@ func infoOf(t *testing.T, c *reqctx.Host, name string) reqctx.Info {
 	return reqctx.Info{}
 }
 
-// recorded is a property that takes 10 ms and writes down what is called.
+// recorded returns a property that takes 10 ms and records the calls of its functions in j.
 func recorded(j *journal, name string) reqctx.Prop[string] {
 	return reqctx.Prop[string]{
 		Vary: []string{"X-" + name},

@@ -167,7 +167,7 @@ func TestStress(t *testing.T) {
 	require.NotZero(t, r.opened.Load())
 }
 
-// commit is Commit with the panic of a property that a Commit function read as its error.
+// commit calls Commit. If a Commit function reads a property that has panicked, commit returns the panic as an error.
 func commit(c *reqctx.Host, h http.Header) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// untouched is the same small handler on a bare mux and on a Server. It uses no property.
+// untouched returns the same small handler on a bare mux and on a Server. The handler uses no property.
 func untouched(tb testing.TB) (bare, lazy http.Handler) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /fast", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })

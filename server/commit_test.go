@@ -70,7 +70,7 @@ func TestCommitGetsTheStatus(t *testing.T) {
 
 var errSave = errors.New("the disk is full")
 
-// unsaved is a property whose Commit fails, after it has set a cookie.
+// unsaved provides a property whose Commit function sets a cookie and then fails.
 func unsaved(srv *server.Server, err error) {
 	provide(srv, func(h http.Header) error { h.Add("Set-Cookie", "promise=1"); return err }, nil)
 }

@@ -23,8 +23,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// ways are all the ways in which a handler can have the header sent. Each returns the error that the writer gave, if
-// the way has one.
+// ways returns all the ways in which a handler can send the header. Each returns the writer's error, if it has one.
 func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
 	path := filepath.Join(tb.TempDir(), "file")
 	require.NoError(tb, os.WriteFile(path, []byte("body"), 0o600))

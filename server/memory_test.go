@@ -28,8 +28,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-// memoryLoad is how many clients there are, and how many the stores remember: few for seconds, the defaults for the
-// minutes of LAZYREQ_TORTURE.
+// memoryLoad returns the number of clients and the number that the stores remember. These are small for a run of
+// seconds, and the defaults for the minutes of LAZYREQ_TORTURE.
 func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 	if testenv.IsLong() {
 		return 10_000_000, 100_000, testenv.Duration(t, 0)
@@ -126,8 +126,8 @@ func readOK(in *bufio.Reader) error {
 	return err
 }
 
-// idleConns is how many connections one process keeps open: 10,000 unless it may open fewer files, and 2,000 under
-// the race detector.
+// idleConns returns the number of connections that one process keeps open: 2,000 under the race detector, and
+// otherwise 10,000 or fewer if the process may not open so many files.
 func idleConns(t *testing.T) int {
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))

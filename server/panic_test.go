@@ -28,7 +28,7 @@ func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	})
 }
 
-// explode is a function that the logged stack must contain.
+// explode panics. The logged stack must contain its name.
 func explode() { panic("boom") }
 
 func exit() { runtime.Goexit() }

@@ -44,7 +44,7 @@ func eager(t *testing.T, store ratelimit.Store, p *ratelimit.Policy) func(http.H
 	return m
 }
 
-// taking is a handler that takes from the policy p, as a helper of the application might.
+// taking returns a handler that takes from the policy p, as a helper function of an application might.
 func taking(t *testing.T, p *ratelimit.Policy, remaining int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res, err := p.Take(r.Context())

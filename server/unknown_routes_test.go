@@ -14,7 +14,7 @@ import (
 // plain is a standard handler.
 var plain = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// around is a middleware that hides the handler's type.
+// around returns h in a handler that hides its type.
 func around(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// noting is a middleware that notes its name and the status that went through its writer.
+// noting returns a middleware that sends its name and the status of the response to notes.
 func noting(name string, notes chan<- string) func(http.Handler) http.Handler {
 	return middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}

@@ -25,8 +25,8 @@ import (
 
 type routeKey struct{}
 
-// router is a ServeMux that treats requests and writers as the routers of others do: handlers get a copy of the
-// request, with a context of the router's, and a writer around the server's.
+// router returns a handler that treats requests and writers like the routers of other packages: its handlers get a
+// copy of the request with the router's own context, and a writer around the server's.
 func router(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), routeKey{}, "route"))
@@ -84,7 +84,7 @@ func TestWrapLeavesResponsesAsTheyAre(t *testing.T) {
 	require.Equal(t, "/panic", l.only(t)["path"])
 }
 
-// recoverer is a middleware that responds to panics, as chi's does.
+// recoverer returns a middleware that responds to panics, as chi's Recoverer does.
 func recoverer(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

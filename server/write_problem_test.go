@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// writePage is a WriteProblem that leaves the status to the server.
+// writePage is a WriteProblem function that leaves the status to the server.
 func writePage(w http.ResponseWriter, _ *http.Request, p *server.Problem) {
 	w.Header().Set("Content-Type", "text/plain")
 	fmt.Fprintf(w, "%d, %s, %s", p.Status, p.Title, p.Detail)

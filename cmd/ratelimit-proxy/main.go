@@ -111,7 +111,7 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	return 0
 }
 
-// help is a kong.HelpPrinter that also prints the help of the default command.
+// help is a [kong.HelpPrinter] that also prints the help of the default command.
 func help(o kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
 		return err

@@ -85,7 +85,7 @@ func (s *Store) run(ctx context.Context, script *redispipe.Script, name string, 
 	return r.Reader(), nil
 }
 
-// runStatus is run for a script whose reply is one status from 0 to max.
+// runStatus runs a script whose reply is a status from 0 to max.
 func (s *Store) runStatus(ctx context.Context, max int64, script *redispipe.Script, name string, args ...any) (int64, error) {
 	r, err := s.run(ctx, script, name, args...)
 	if err != nil {

@@ -114,7 +114,7 @@ type database struct{ queries atomic.Int64 }
 
 var authors = map[int]string{1: "Ada", 2: "Barbara", 3: "Edsger", 4: "Grace", 5: "Ken"}
 
-// posts is SELECT title, author_id FROM posts.
+// posts returns the result of SELECT title, author_id FROM posts.
 func (d *database) posts() (all []post) {
 	d.query()
 	for i := range 20 {
@@ -123,7 +123,7 @@ func (d *database) posts() (all []post) {
 	return all
 }
 
-// authors is SELECT id, name FROM authors WHERE id IN (ids).
+// authors returns the result of SELECT id, name FROM authors WHERE id IN (ids).
 func (d *database) authors(ids ...int) map[int]string {
 	d.query()
 	found := map[int]string{}

@@ -33,7 +33,7 @@ func newTestServer(t *testing.T) *server.Server {
 	return srv
 }
 
-// upload is a request with a form that has a title and a file.
+// upload returns a request with a form that has a title and a file.
 func upload(t *testing.T, content string) *http.Request {
 	t.Helper()
 	var body bytes.Buffer

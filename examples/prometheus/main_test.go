@@ -46,7 +46,7 @@ func start(t *testing.T, redisURL string) (app, metrics string) {
 	return found[1], found[2]
 }
 
-// browser is a client with a cookie jar and an API key.
+// browser returns a function that sends requests with an API key and keeps cookies.
 func browser(t *testing.T, key string) func(url string) int {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run is the process that starts the others and kills them.
+// run starts the worker processes and kills them.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
 	processes := flags.Int("processes", 4, "number of processes")

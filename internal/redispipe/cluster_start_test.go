@@ -35,7 +35,7 @@ func TestClusterStart(t *testing.T) {
 	}
 }
 
-// slotsReply is the reply to CLUSTER SLOTS of a Cluster whose only node is at an address.
+// slotsReply returns the reply to CLUSTER SLOTS of a Cluster whose only node has the address addr.
 func slotsReply(addr string) string {
 	host, port, _ := strings.Cut(addr, ":")
 	return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\nx\r\n", len(host), host, port)

@@ -75,7 +75,7 @@ func testNodesHaveQueues(t *testing.T, _ *testhost.Cluster, client *redis.Cluste
 	}
 }
 
-// allAt is the state of a Cluster in which one node has all slots.
+// allAt returns a function that reports a Cluster in which the node at addr has all slots.
 func allAt(addr string) func(context.Context) ([]redis.ClusterSlot, error) {
 	return func(context.Context) ([]redis.ClusterSlot, error) {
 		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil

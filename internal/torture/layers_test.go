@@ -15,7 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
 
-// stacks are layers around the store. What they answer without the store is a failed take for the checks.
+// stacks returns the options of layers around the store. The checks treat a take that a layer answers without the
+// store as failed.
 func stacks() map[string]layer.Options {
 	failover := func(mode layer.Mode) *layer.FailoverOptions {
 		return &layer.FailoverOptions{Timeout: timeout / 2, Mode: mode, Logger: slog.New(slog.DiscardHandler)}

@@ -13,7 +13,7 @@ const (
 	per = 100 * time.Millisecond
 )
 
-// at is a take of 1 that was allowed at some time from sent to received.
+// at returns an allowed take of one unit that was sent and received at these times.
 func at(sent, received int64) Take { return Take{Sent: sent, Received: received, N: 1, Allowed: true} }
 
 func not(t Take) Take { t.Allowed = false; return t }

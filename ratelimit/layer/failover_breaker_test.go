@@ -35,7 +35,7 @@ func during(d time.Duration) (stop func() bool) {
 
 func (f *failoverTest) isDown() bool { return f.Stats().Down }
 
-// works is a store that answers after 5 ms.
+// works is the function of a store that answers after 5 ms.
 func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
 
 // TestBreakerOpensUnderLoad has a store that has just answered thousands of calls.

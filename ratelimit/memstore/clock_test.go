@@ -58,7 +58,7 @@ func (j *jumps) next() int64 {
 	return int64(b)
 }
 
-// move is a jump of any size, back or on.
+// move returns a jump of any size, forward or back.
 func (j *jumps) move() time.Duration {
 	size, sign := j.next(), time.Duration(1)
 	if size >= 128 {

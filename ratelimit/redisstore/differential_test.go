@@ -23,7 +23,7 @@ var times = []time.Time{someTime, time.UnixMicro(1<<52 + 12345), time.UnixMicro(
 
 const large = "large" // the name of rules with the largest limit
 
-// families are rules of small limits and of the largest, those that share a counter together.
+// families returns rules with small limits and with the largest limits, grouped by the counter that they share.
 func families() (all [][]ratelimit.Rule) {
 	const s, most, long = time.Second, int64(1 << 53), 1000 * time.Hour // a counter that expires may be forgotten
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}} {

@@ -16,7 +16,7 @@ import (
 
 // Concurrent equal takes are one entry of a script call, unless each is an event of a log.
 
-// hourly are rules with a limit of 10 whose quota does not refill during a test.
+// hourly returns rules with a limit of 10 whose quota does not refill during a test.
 func hourly() map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour}),

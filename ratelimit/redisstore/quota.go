@@ -44,7 +44,7 @@ func gcraQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
 	return q
 }
 
-// quotaFromTimes is the quotaFunc of the algorithms whose reports contain the times.
+// quotaFromTimes is the quotaFunc of algorithms whose reports contain the times.
 func quotaFromTimes(a *ruleArgs, c counterReply, n int64) (q quota) {
 	next, retry, reset := c.ints[1], c.ints[2], c.ints[3]
 	if c.charged {

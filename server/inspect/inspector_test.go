@@ -350,7 +350,7 @@ func TestOptions(t *testing.T) {
 	require.NotEqual(t, newInspector(t, Options{}).Token(), newInspector(t, Options{}).Token())
 }
 
-// searchServer is like the quickstart's /search: parameters, and a limit that is never reached.
+// searchServer returns a server like the quickstart's /search: it has parameters, and a limit that is never reached.
 func searchServer(tb testing.TB, observers ...server.Observer) http.Handler {
 	srv, err := server.New(server.Options{
 		Observers:  observers,

@@ -43,7 +43,7 @@ func provide[T any](srv *server.Server, key reqctx.Key[T], took time.Duration, r
 	}})
 }
 
-// shop is a server with something of everything that the page shows.
+// shop returns a server that produces an example of everything that the page shows.
 func shop(t *testing.T, in *inspect.Inspector, withHostile bool) *server.Server {
 	inner, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
@@ -200,12 +200,12 @@ const (
 	notInjected = `document.title === "lazyreq inspector" && document.querySelectorAll("main img, main script").length === 0`
 )
 
-// allRows is true if there are rows and each has what the selector finds.
+// allRows returns a condition that is true if there are rows and the selector matches in each of them.
 func allRows(selector string) string {
 	return fmt.Sprintf(`(rows => rows.length > 0 && rows.every(r => r.querySelector(%q)))([...document.querySelectorAll("tr.row")])`, selector)
 }
 
-// allRoutes is true if there are rows and each is of the route.
+// allRoutes returns a condition that is true if there are rows and all of them belong to the route.
 func allRoutes(route string) string {
 	return fmt.Sprintf(`(rows => rows.length > 0 && rows.every(b => b.textContent === %q))([...document.querySelectorAll("button.open")])`, route)
 }

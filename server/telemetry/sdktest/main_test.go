@@ -46,7 +46,7 @@ func newRig(t testing.TB, sampler sdktrace.Sampler, errorTexts bool) *rig {
 	return r
 }
 
-// middleware is otelhttp with the rig's providers.
+// middleware returns otelhttp's middleware with the rig's providers.
 func (r *rig) middleware() func(http.Handler) http.Handler {
 	return otelhttp.NewMiddleware("server", otelhttp.WithTracerProvider(r.tracers), otelhttp.WithMeterProvider(r.meters))
 }

@@ -239,7 +239,7 @@ func TestProvidersThatWereShutDown(t *testing.T) {
 
 var visits = session.NewCounter("visits")
 
-// redisServer is a server with sessions and limits on client, which redisotel instruments.
+// redisServer returns a server whose sessions and limits use client, which redisotel instruments.
 func redisServer(t *testing.T, r *rig, client *redis.Client) *server.Server {
 	require.NoError(t, redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(r.tracers)))
 	sessions, err := redisstore.New(client, redisstore.Options{})

@@ -65,7 +65,7 @@ type running struct {
 // run starts a proxy, which ends with the test.
 func run(tb testing.TB, c config.Config) *running { return runAt(tb, c, nil) }
 
-// runAt is run with a clock.
+// runAt is like run but uses the given clock.
 func runAt(tb testing.TB, c config.Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
@@ -123,7 +123,7 @@ func (r *running) do(tb testing.TB, method, path string, body io.Reader, headers
 	return a
 }
 
-// ask is do for goroutines other than the test's: after an error, the test fails but continues.
+// ask is like do, but may be called on any goroutine: after an error, the test fails but continues.
 func (r *running) ask(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, r.url+path, body)
@@ -161,7 +161,7 @@ func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
 	return a.StatusCode == http.StatusOK
 }
 
-// admits is passes for goroutines other than the test's.
+// admits is like passes, but may be called on any goroutine.
 func (r *running) admits(tb testing.TB, path string, headers ...string) bool {
 	tb.Helper()
 	a := r.ask(tb, http.MethodGet, path, nil, headers...)
