@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -89,4 +90,62 @@ func testEndedContext(t *testing.T, s *subject) {
 	_, _, err = s.Holder(ctx, "u")
 	requireErrorIs(t, err, left)
 	s.requireHolder(t, "u", "one")
+}
+
+// requireAll fails unless f returns true for 40 tokens or leases, concurrently. Each has a name of its own.
+func requireAll(t *testing.T, action string, f func(k int, name string) bool) {
+	t.Helper()
+	if yes := runConcurrently(40, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != 40 {
+		t.Fatalf("%s: %d of 40 concurrent calls got a reply that is not theirs", action, 40-yes)
+	}
+}
+
+func testConcurrentTokensAreSeparate(t *testing.T, s *subject) {
+	var keys [40]coord.TokenKey
+	requireAll(t, "Issue", func(k int, name string) bool {
+		keys[k] = newKey()
+		return s.Issue(t.Context(), keys[k], []byte(name), s.units(10+k), s.units(100+k)) == nil
+	})
+	requireAll(t, "Inspect", func(k int, name string) bool {
+		tok, err := s.Inspect(t.Context(), keys[k])
+		return err == nil && string(tok.Metadata) == name &&
+			tok.Expires.Sub(tok.Issued) == s.units(10+k) && tok.Forgotten.Sub(tok.Expires) == s.units(100+k)
+	})
+	requireAll(t, "Use or Revoke", func(k int, name string) bool {
+		if k%2 == 0 {
+			return s.Revoke(t.Context(), keys[k]) == nil
+		}
+		tok, err := s.Use(t.Context(), keys[k], name)
+		return err == nil && string(tok.Metadata) == name && tok.UsedBy == name
+	})
+	requireAll(t, "Revoke", func(k int, _ string) bool {
+		err := s.Revoke(t.Context(), keys[k])
+		return k%2 == 0 && err == nil || k%2 == 1 && errors.Is(err, coord.ErrUsed)
+	})
+}
+
+func testConcurrentLeasesAreSeparate(t *testing.T, s *subject) {
+	var requests [40]coord.LeaseRequest
+	var numbers [40]int64
+	requireAll(t, "Acquire", func(k int, name string) bool {
+		r := s.newRequest(name)
+		r.Lifetime, r.MaxLifetime = s.units(10+k), s.units(1000)
+		requests[k] = r
+		var err error
+		numbers[k], err = s.Acquire(t.Context(), name, r)
+		return err == nil
+	})
+	requireAll(t, "Holder", func(k int, name string) bool {
+		h, held, err := s.Holder(t.Context(), name)
+		return err == nil && held && h.Name == name && h.Number == numbers[k] && h.Until.Sub(h.Since) == s.units(10+k)
+	})
+	s.advance(t, 5)
+	requireAll(t, "Renew", func(k int, name string) bool {
+		left, err := s.Renew(t.Context(), name, requests[k])
+		return err == nil && left == s.units(10+k)
+	})
+	requireAll(t, "Release", func(k int, name string) bool {
+		other := s.Release(t.Context(), name, requests[(k+1)%40])
+		return errors.Is(other, coord.ErrLost) && s.Release(t.Context(), name, requests[k]) == nil
+	})
 }

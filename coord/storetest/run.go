@@ -71,6 +71,7 @@ var cases = []testCase{
 	{"one of 50 uses succeeds", testConcurrentUses},
 	{"one of 50 issues succeeds", testConcurrentIssues},
 	{"a token is used or revoked", testConcurrentUseAndRevoke},
+	{"concurrent calls for tokens get their own replies", testConcurrentTokensAreSeparate},
 
 	{"a lease has one holder", testOneHolder},
 	{"a lease ends, and the next has a larger number", testLeaseExpiry},
@@ -84,6 +85,7 @@ var cases = []testCase{
 	{"numbers grow when a user is forgotten", testFencingNumberOfForgottenUser},
 	{"one of 50 acquisitions succeeds", testConcurrentAcquisitions},
 	{"holders don't overlap", testHoldersDontOverlap},
+	{"concurrent calls for leases get their own replies", testConcurrentLeasesAreSeparate},
 
 	{"an ended context has no effect", testEndedContext},
 }
