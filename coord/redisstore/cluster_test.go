@@ -2,12 +2,14 @@ package redisstore_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/coord"
+	"github.com/lazyreq/lazyreq/coord/redisstore"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
@@ -47,4 +49,31 @@ func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	require.Greater(t, heir.Number(), lost.Number())
 	eventually(coord.ErrLost, lost.Release)
 	eventually(nil, lease.Release)
+}
+
+// TestSlotMigration uses tokens and leases after a part of their slot has moved.
+func TestSlotMigration(t *testing.T) {
+	t.Parallel()
+	c := testhost.StartCluster(t)
+	s := newStore(t, c.Client(nil), redisstore.Options{Prefix: "{one slot}:", Timeout: patient.Timeout})
+	tokens, l := newTokens(t, s), newLeases(t, s, coord.LeaseOptions{Lifetime: time.Minute, MaxLifetime: time.Hour})
+	names, held := strings.Split("abcdefgh", ""), make(map[string]*coord.Lease)
+	for _, name := range names {
+		require.NoError(t, tokens.Issue(t.Context(), name, nil, time.Hour))
+		held[name] = acquired(t, l, name)
+	}
+	slot := c.Slot("{one slot}")
+	move := c.BeginMove(slot, c.Masters(slot)[1])
+	require.Equal(t, 8, move.MoveKeys(8)) // of 16
+	for _, name := range names {
+		must(tokens.Use(t.Context(), name, ""))
+		require.NoError(t, held[name].Renew(t.Context()))
+		require.ErrorIs(t, second(l.Acquire(t.Context(), name)), coord.ErrHeld)
+	}
+	move.End()
+	for _, name := range names {
+		require.ErrorIs(t, second(tokens.Use(t.Context(), name, "")), coord.ErrUsed)
+		require.NoError(t, held[name].Release())
+		require.Greater(t, acquired(t, l, name).Number(), held[name].Number())
+	}
 }
