@@ -168,6 +168,7 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 		s.requireHolder(t, "u", "")
 		s.advance(t, 5)
 	}
+	r.ID = newID()
 	s.mustAcquire(t, "u", r)
 
 	long := r
@@ -176,6 +177,7 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 	s.host.Advance(t, 20*remembered-s.units(1))
 	s.requireDenied(t, "v", long, coord.ErrTooSoon)
 	s.advance(t, 1)
+	long.ID = newID()
 	s.mustAcquire(t, "v", long)
 }
 
@@ -183,25 +185,28 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 const remembered = 2 * time.Hour
 
 func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
-	r := s.newRequest("one")
-	r.MinInterval, r.MaxLifetime = s.units(4), s.units(100)
-	s.mustAcquire(t, "u", r)
+	short := s.newRequest("one")
+	short.MinInterval, short.MaxLifetime = s.units(4), s.units(100)
+	s.mustAcquire(t, "short", short)
+	long := short
+	long.ID, long.MinInterval = newID(), s.units(20)
+	s.mustAcquire(t, "long", long)
 	s.advance(t, 1)
-	d := s.requireDenied(t, "u", r, coord.ErrHeld)
+	d := s.requireDenied(t, "short", short, coord.ErrHeld)
 	s.requireAbout(t, d.RetryAfter, 9)
 	s.requireAbout(t, d.Soonest, 3)
-	r.MinInterval = s.units(20)
-	d = s.requireDenied(t, "u", r, coord.ErrHeld)
+	d = s.requireDenied(t, "long", long, coord.ErrHeld)
 	s.requireAbout(t, d.RetryAfter, 19)
 	s.requireAbout(t, d.Soonest, 19)
 	for range 2 { // a renewal does not begin the interval again
 		s.advance(t, 8)
-		_, err := s.Renew(t.Context(), "u", r)
+		_, err := s.Renew(t.Context(), "long", long)
 		requireNoError(t, err)
 	}
 	s.advance(t, 3)
-	requireNoError(t, s.Release(t.Context(), "u", r))
-	s.mustAcquire(t, "u", r)
+	requireNoError(t, s.Release(t.Context(), "long", long))
+	long.ID = newID()
+	s.mustAcquire(t, "long", long)
 }
 
 func testUsersAreSeparate(t *testing.T, s *subject) {
