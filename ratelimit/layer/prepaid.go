@@ -92,6 +92,7 @@ type prepaidLayer struct {
 
 	mu      sync.Mutex
 	tracked int            // number of keyStates
+	resets  map[string]int // in flight, by key; no allotment of the key is taken meanwhile
 	refunds []ratelimit.Op // that Close sends
 	closed  bool
 	running sync.WaitGroup // goroutines; none starts after the layer is closed
@@ -103,7 +104,7 @@ func newPrepaid(inner ratelimit.Store, o PrepaidOptions) (*prepaidLayer, error) 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &prepaidLayer{inner: inner, o: o, start: time.Now()}, nil
+	return &prepaidLayer{inner: inner, o: o, start: time.Now(), resets: make(map[string]int)}, nil
 }
 
 // sinceStart returns the time since the layer was made, on a monotonic clock.

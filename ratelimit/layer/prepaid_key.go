@@ -23,7 +23,6 @@ type keyState struct {
 	next      *allotment  // spent after current, nil if there is none
 	timer     *time.Timer // calls prepaidLayer.expire
 	refill    *refill     // in flight, nil if there is none
-	resets    int         // in flight; no allotment is taken meanwhile
 	remaining int64       // the store's last Remaining, or unknown
 	demand    demand
 	removed   bool // from the layer's keys
@@ -135,7 +134,7 @@ func (k *keyState) unitsToPrepay(n int64, now time.Duration) int64 {
 	if k.remaining != unknown {
 		extra = min(extra, (k.remaining-n)/4)
 	}
-	if extra < 2 || k.resets > 0 {
+	if extra < 2 {
 		return 0
 	}
 	return n + extra
@@ -163,7 +162,7 @@ func (k *keyState) refundOp(a *allotment, n int64) ratelimit.Op {
 
 // idle reports whether the state can be forgotten.
 func (k *keyState) idle(now time.Duration) bool {
-	return len(k.allotments()) == 0 && k.refill == nil && k.resets == 0 && now-k.demand.at > k.lifetime
+	return len(k.allotments()) == 0 && k.refill == nil && now-k.demand.at > k.lifetime
 }
 
 // allotment holds the units that one call has taken in advance.

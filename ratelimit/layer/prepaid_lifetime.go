@@ -20,13 +20,13 @@ type refill struct {
 	err  error         // read after done is closed
 }
 
-// startRefill starts a call that takes an allotment and n units for a waiting take. It does nothing if a call is in
-// flight, an allotment is not worth it, or the layer is closed. The caller holds k.mu.
+// startRefill starts a call that takes an allotment and n units for a waiting take. It does nothing if such a call
+// or a reset of the key is in flight, an allotment is not worth it, or the layer is closed. The caller holds k.mu.
 func (l *prepaidLayer) startRefill(k *keyState, n int64, now time.Duration) {
 	units := k.unitsToPrepay(n, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if units == 0 || k.refill != nil || k.removed || l.closed {
+	if units == 0 || k.refill != nil || k.removed || l.closed || l.resets[k.key] > 0 {
 		return
 	}
 	c := &refill{sent: now, done: make(chan struct{}), op: ratelimit.Op{

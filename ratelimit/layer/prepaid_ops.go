@@ -151,22 +151,26 @@ func (l *prepaidLayer) runOther(ctx context.Context, op *ratelimit.Op) (ratelimi
 	return res, nil
 }
 
-// beginReset ends the allotments of the counter that op resets, and prevents new ones until the returned function is
-// called: units that were charged before a reset must not be spent after it.
+// beginReset ends the allotments of the counter that op resets, and prevents new ones of its key until the returned
+// function is called: units that were charged before a reset must not be spent after it.
 func (l *prepaidLayer) beginReset(op *ratelimit.Op) (done func()) {
-	var reset []*keyState
-	for _, k := range l.statesOf(op.Key) {
+	key := op.Key // the closure must not keep op, which would then be allocated for each take
+	l.addResets(key, 1)
+	for _, k := range l.statesOf(key) {
 		if k.rule.SharesCounter(op.Rule) {
 			l.dropAllotments(k)
-			reset = append(reset, k)
 		}
 	}
-	return func() {
-		for _, k := range reset {
-			k.mu.Lock()
-			k.resets--
-			k.mu.Unlock()
-		}
+	return func() { l.addResets(key, -1) }
+}
+
+// addResets adds n to the number of resets of a key in flight.
+func (l *prepaidLayer) addResets(key string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resets[key] += n
+	if l.resets[key] == 0 {
+		delete(l.resets, key)
 	}
 }
 
@@ -182,5 +186,4 @@ func (l *prepaidLayer) dropAllotments(k *keyState) {
 		k.refill.void = true
 	}
 	k.remaining = unknown
-	k.resets++
 }

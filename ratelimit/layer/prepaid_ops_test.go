@@ -1,6 +1,8 @@
 package layer
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +146,33 @@ func TestResetEndsAllotments(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first takes of a key begin while a reset is on its way to the store.
+func TestNoAllotmentBeginsDuringAReset(t *testing.T) {
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
+		var called atomic.Bool
+		arrive := make(chan struct{})
+		q.spy.Before = func(context.Context) error {
+			if !called.Swap(true) {
+				<-arrive
+			}
+			return nil
+		}
+		go func() {
+			_, _ = q.DoOne(q.Context(), ratelimit.Op{Rule: leasable.WithLimit(10), Key: "k", Kind: ratelimit.Reset})
+		}()
+		synctest.Wait()
+		for range 20 {
+			require.True(q, q.take(1).Allowed)
+		}
+		close(arrive)
+		synctest.Wait()
+		require.Zero(q, q.charged())
+		require.Zero(q, q.available())
+		n := q.warm()
+		require.Equal(q, n+q.available(), q.charged(), "there are allotments after it")
+	})
 }
 
 // An allotment that was charged before a reset, and comes after it, is not spent.
