@@ -55,12 +55,15 @@ func (l *prepaidLayer) track(r ratelimit.Rule, key string) *keyState {
 		return k
 	}
 	t, ok := l.o.termsOf(r)
+	if !ok {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k := l.find(r, key); k != nil {
 		return k
 	}
-	if !ok || l.closed || l.tracked >= l.o.MaxKeys {
+	if l.closed || l.tracked >= l.o.MaxKeys {
 		return nil
 	}
 	// The key may be part of a large string, which must not stay in memory.
