@@ -67,6 +67,30 @@ func TestBatch(t *testing.T) {
 	})
 }
 
+// Neither a task nor a slow property that runs keeps a call from starting at once.
+func TestBatchWaitsForNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := quiet()
+		load := reqctx.NewBatch[int, int]("load")
+		reqctx.ProvideBatch(reg, load, func(_ context.Context, args []int) (map[int]int, error) {
+			return map[int]int{args[0]: -args[0]}, nil
+		})
+		slow := provide(reg, "slow", reqctx.Prop[int]{Resolve: takes(300*time.Millisecond, 1)})
+		c := reqctx.New(t.Context(), reg)
+		require.NoError(t, c.Go("heartbeat", func(ctx context.Context) error { <-ctx.Done(); return nil }))
+		resolved := make(chan error)
+		go func() { _, err := slow.Get(c); resolved <- err }()
+		synctest.Wait()
+		began := time.Now()
+		got, err := load.Get(c, 1)
+		require.NoError(t, err)
+		require.Equal(t, -1, got)
+		require.Zero(t, time.Since(began))
+		require.NoError(t, <-resolved)
+		require.NoError(t, c.Finish())
+	})
+}
+
 // The path of a cycle has the names of the properties.
 func TestBatchCycle(t *testing.T) {
 	author, team := reqctx.NewBatch[int, int]("author"), reqctx.NewBatch[int, int]("team")

@@ -6,15 +6,59 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/lazy"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
+
+// Twenty requests with two waits each don't wait for each other. Resolve waits for both at once, and all waits end with
+// the request's context.
+func TestTwentyRequestsOfTwoWaits(t *testing.T) {
+	reg := quiet()
+	a := provide(reg, "a", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 1)})
+	b := provide(reg, "b", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 2)})
+	sequential := func(c *reqctx.Host) error {
+		_, err := a.Get(c)
+		if err == nil {
+			_, err = b.Get(c)
+		}
+		return err
+	}
+	parallel := func(c *reqctx.Host) error { return reqctx.Resolve(c, "a", "b") }
+	for _, test := range []struct {
+		handler       func(*reqctx.Host) error
+		timeout, want time.Duration
+		err           error
+	}{
+		{sequential, time.Second, 100 * time.Millisecond, nil},
+		{sequential, 10 * time.Millisecond, 10 * time.Millisecond, context.DeadlineExceeded},
+		{parallel, time.Second, 50 * time.Millisecond, nil},
+		{parallel, 10 * time.Millisecond, 10 * time.Millisecond, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
+			defer cancel()
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					c := reqctx.New(ctx, reg)
+					assert.ErrorIs(t, test.handler(c), test.err)
+					assert.NoError(t, c.Finish())
+				})
+			}
+			wg.Wait()
+			require.Equal(t, test.want, time.Since(began))
+		})
+	}
+}
 
 func TestResolveReturnsEveryError(t *testing.T) {
 	reg := quiet()

@@ -92,6 +92,15 @@ func TestCertificateIsReloaded(t *testing.T) {
 	require.Equal(t, 200, p.get(t, "/").StatusCode, "connections that are open go on")
 }
 
+func TestOldTLSIsRefused(t *testing.T) {
+	certs := newCertificates(t)
+	c := limited(t, behind(t, nil).URL, "10/60s")
+	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
+	conf := &tls.Config{RootCAs: certs.pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	_, err := tls.Dial("tcp", run(t, c).addr, conf)
+	require.ErrorContains(t, err, "protocol version not supported")
+}
+
 func TestTLSToTheUpstream(t *testing.T) {
 	certs := newCertificates(t)
 	conf := limited(t, behind(t, nil).URL, "1000/60s")
