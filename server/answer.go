@@ -100,6 +100,7 @@ func (g *gate) fail(p *Problem, cookies []string) {
 func (g *gate) send(a answer) {
 	g.announceEnd()
 	g.deadline.extend(g.ResponseWriter)
+	defer g.deadline.suspend(g.ResponseWriter) // an answer without a body writes nothing after its header
 	g.observed().setStatus(a.status())
 	a.write(ungated{g})
 	g.wroteHeader.Store(true)

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -131,8 +132,15 @@ func TestEventsAreStreamedForLong(t *testing.T) {
 func TestDeadlinesOverHTTP2(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
-	srv, _ := newServer(t, server.Options{WriteTimeout: timeout})
+	srv, _ := newServer(t, server.Options{
+		WriteTimeout: timeout,
+		WriteProblem: func(w http.ResponseWriter, _ *http.Request, _ *server.Problem) { w.WriteHeader(http.StatusSeeOther) },
+	})
 	failed := make(chan error, 1)
+	srv.Handle("GET /error", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.WriteError(w, r, errors.New("has no body")) // net/http keeps the header until the handler returns
+		<-time.After(2 * timeout)
+	}))
 	srv.HandleFunc("GET /{how}", func(w http.ResponseWriter, req *server.Request) error {
 		for range 2 {
 			if err := writeText(w, "x"); err != nil {
@@ -162,6 +170,9 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 		require.Equal(t, 2, res.ProtoMajor)
 		require.Equal(t, "xx", res.body, path)
 	}
+	res, err := request(t, c, "GET", url+"/error")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSeeOther, res.StatusCode)
 
 	stalled, err := c.Get(url + "/large")
 	require.NoError(t, err)
