@@ -83,15 +83,15 @@ func isBelow(prefix, pattern string) bool {
 // no effect. A middleware or the handler of a subtree may be a router with such patterns. If the server has one,
 // checkBudgets only logs a warning.
 func (s *Server) checkBudgets() error {
-	s.routesMu.Lock()
-	defer s.routesMu.Unlock()
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(s.opts.Params.Routes)), func(pattern string) bool {
-		return slices.ContainsFunc(s.routes, func(r Route) bool { return r.Pattern == pattern })
-	})
+	unknown := maps.Clone(s.opts.Params.Routes)
+	for r := range s.Routes() {
+		delete(unknown, r.Pattern)
+	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	err := option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", unknown)
+	patterns := slices.Sorted(maps.Keys(unknown))
+	err := option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", patterns)
 	if s.opaque.Load() {
 		s.log.Warn(err.Error() + ". A middleware or a handler may have them.")
 		return nil

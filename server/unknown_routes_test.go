@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -68,4 +70,21 @@ func TestServeWithKnownBudgets(t *testing.T) {
 	require.NoError(t, srv.Close())
 	require.ErrorIs(t, srv.Serve(newPipes()), http.ErrServerClosed)
 	require.Empty(t, logs.at(""))
+}
+
+// Logging holds no lock.
+func TestLoggerReadsRoutes(t *testing.T) {
+	var srv *server.Server
+	var err error
+	readsRoutes := func(_ []string, a slog.Attr) slog.Attr {
+		for range srv.Routes() {
+		}
+		return a
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{ReplaceAttr: readsRoutes}))
+	srv, err = server.New(server.Options{Logger: log, Params: params.Options{Routes: map[string]params.Options{"/typo": {}}}})
+	require.NoError(t, err)
+	srv.Use(around)
+	require.NoError(t, srv.Close())
+	require.ErrorIs(t, srv.Serve(newPipes()), http.ErrServerClosed)
 }
