@@ -86,7 +86,7 @@ func (g *Group) add(pattern string, given any, options []RouteOption, h http.Han
 	}
 	s.check(fmt.Sprintf("route %q", pattern), o)
 	answer := g.around(pattern, o.before(h))
-	if isSubtree(pattern) {
+	if _, isMux := given.(*http.ServeMux); isMux || isSubtree(pattern) {
 		s.opaque.Store(true)
 	}
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -80,7 +80,7 @@ func isBelow(prefix, pattern string) bool {
 }
 
 // checkBudgets returns an error if Options.Params.Routes has patterns that no route has, because their budgets would have
-// no effect. A middleware or the handler of a subtree may be a router with such patterns. If the server has one,
+// no effect. A middleware, a mux or the handler of a subtree may be a router with such patterns. If the server has one,
 // checkBudgets only logs a warning.
 func (s *Server) checkBudgets() error {
 	unknown := maps.Clone(s.opts.Params.Routes)

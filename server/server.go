@@ -37,7 +37,7 @@ type Server struct {
 	groups   []*Group
 
 	observers *observers
-	opaque    atomic.Bool // a middleware or the handler of a subtree may be a router
+	opaque    atomic.Bool // a middleware, a mux or the handler of a subtree may be a router
 
 	endings *lazy.Scope // runs the clean-ups of requests after their handlers
 	conns   connSet

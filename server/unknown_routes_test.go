@@ -38,6 +38,7 @@ func TestUnknownBudgetsAreAnErrorOfServe(t *testing.T) {
 	}{
 		"routes":                  {func(*server.Server) {}, false},
 		"a mux":                   {func(srv *server.Server) { srv.Handle("/other/", muxOf(plain, typo)) }, true},
+		"a mux of a route":        {func(srv *server.Server) { srv.Handle("/other", muxOf(plain, typo)) }, true},
 		"a handler of a route":    {func(srv *server.Server) { srv.Handle("/other", plain) }, false},
 		"a middleware":            {func(srv *server.Server) { srv.Use(around) }, true},
 		"a middleware of a group": {func(srv *server.Server) { srv.Group("/other/").Use(around) }, true},
