@@ -45,7 +45,7 @@ type LeaseStore interface {
 	// the caller.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
 	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now, but not beyond r.MaxLifetime from its beginning.
-	// It returns how long the lease lasts from now, and ErrMaxLifetime if it could not be extended. It returns ErrLost if
+	// It returns how long the lease lasts from now, and ErrMaxLifetime if it already lasts until then. It returns ErrLost if
 	// r.ID does not hold it.
 	Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error)
 	// Release ends the lease. It returns ErrLost if r.ID does not hold it.

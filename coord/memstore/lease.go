@@ -94,16 +94,15 @@ func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (l
 		return 0, err
 	}
 	defer m.mu.Unlock()
-	until := now.Add(r.Lifetime)
-	if until.After(l.maxUntil) {
-		until = l.maxUntil
-	}
-	if !until.After(l.Until) {
+	if !l.Until.Before(l.maxUntil) {
 		return l.Until.Sub(now), coord.ErrMaxLifetime
 	}
-	l.Until = until
+	l.Until = now.Add(r.Lifetime)
+	if l.Until.After(l.maxUntil) {
+		l.Until = l.maxUntil
+	}
 	m.keepLocked(l, r)
-	return until.Sub(now), nil
+	return l.Until.Sub(now), nil
 }
 
 // Release implements [coord.LeaseStore].

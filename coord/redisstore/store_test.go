@@ -255,3 +255,19 @@ func TestDocumentedMemory(t *testing.T) {
 	must(s.Acquire(t.Context(), "192.0.2.1", r))
 	testhost.CheckMemory(t, c, "coord:lease:192.0.2.1", 220, 0.2)
 }
+
+// After the clock of Redis was set back, the lease can be renewed, but each renewal promises no more than Lifetime: the
+// clock may be corrected.
+func TestRenewalAfterTheClockWasSetBack(t *testing.T) {
+	server := testhost.StartMiniredis(t)
+	s := newStore(t, server.Client(), patient)
+	r := coord.LeaseRequest{Name: "one", Lifetime: 30 * time.Second, MaxLifetime: time.Hour}
+	must(s.Acquire(t.Context(), "u", r))
+	server.Advance(-time.Minute)
+	for range 10 {
+		left, err := s.Renew(t.Context(), "u", r)
+		require.NoError(t, err)
+		require.Equal(t, r.Lifetime, left)
+		server.Advance(10 * time.Second)
+	}
+}
