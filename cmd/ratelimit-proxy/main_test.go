@@ -289,6 +289,26 @@ func TestConfigurationFromStdin(t *testing.T) {
 	require.NotContains(t, p.log.String(), "ERROR")
 }
 
+// A look at the configuration that hangs, as on a network file system, doesn't keep the program from ending.
+func TestHangingConfigurationFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	require.NoError(t, syscall.Mkfifo(file, 0o600))
+	go func() {
+		_ = os.WriteFile(file, []byte("listen: ['127.0.0.1:0']\nupstreams: {main: {url: 'http://127.0.0.1:1'}}\n"), 0o600)
+	}()
+	p := start(t, nil, "--config", file)
+	p.line(t, "listening on ")
+	require.Eventually(t, func() bool {
+		hanging, err := os.OpenFile(file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return false // nobody reads
+		}
+		t.Cleanup(func() { _ = hanging.Close() })
+		return true
+	}, 30*time.Second, time.Millisecond)
+	p.stop(t)
+}
+
 // slow starts an upstream that reports each request and waits before it responds.
 func slow(t *testing.T) (url string, asked, answer chan struct{}) {
 	asked, answer = make(chan struct{}), make(chan struct{})

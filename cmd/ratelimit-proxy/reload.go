@@ -32,19 +32,38 @@ const lookEvery = 500 * time.Millisecond
 // watch reloads on a signal and when the file changes, until ctx ends.
 func (r *reloader) watch(ctx context.Context, work *errgroup.Group, hangup <-chan os.Signal) {
 	r.warnMistakes(ctx, work, r.started)
-	file := watchedFile{name: r.command.Config}
-	file.changed() // not yet
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	changes := make(chan struct{})
+	if r.command.Config != fromStdin {
+		go look(ctx, r.command.Config, changes) // the end doesn't wait for it: a file system may hang
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
 			r.reload(ctx, work, "SIGHUP")
-		case <-look.C:
-			if file.name != fromStdin && file.changed() {
-				r.reload(ctx, work, "file changed")
+		case <-changes:
+			r.reload(ctx, work, "file changed")
+		}
+	}
+}
+
+// look sends a value after each change of a file, until ctx ends.
+func look(ctx context.Context, name string, changes chan<- struct{}) {
+	file := watchedFile{name: name}
+	file.changed() // not yet
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if file.changed() {
+			select {
+			case changes <- struct{}{}:
+			case <-ctx.Done():
 			}
 		}
 	}
