@@ -48,6 +48,10 @@ rules: [{name: one, limit: 1/s}, {name: two, limit: 2/s}]
 
 	_, err = (&runCommand{Config: file, Listen: []string{"127.0.0.1:4", "x"}}).config()
 	require.ErrorContains(t, err, `--listen: listen[1].address: "x"`, "not the position in the file")
+
+	require.NoError(t, os.WriteFile(file, []byte("redis_timeout: 25h\nupstreams: {a: {url: http://a}}\n"), 0o600))
+	_, err = (&runCommand{Config: file, Redis: "redis://flag"}).config()
+	require.ErrorContains(t, err, "proxy.yaml:1:16: redis_timeout: ", "--redis sets another field")
 }
 
 func TestWatchedFile(t *testing.T) {

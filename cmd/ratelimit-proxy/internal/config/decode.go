@@ -65,7 +65,9 @@ func (c *Config) SetOrigin(field, flag string) {
 	if c.source == nil {
 		c.source = &source{"", map[string]string{}}
 	}
-	maps.DeleteFunc(c.source.positions, func(path, _ string) bool { return strings.HasPrefix(path, field) })
+	maps.DeleteFunc(c.source.positions, func(path, _ string) bool {
+		return strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[")
+	})
 	c.source.positions[field] = flag
 }
 
