@@ -43,8 +43,8 @@ func newBodies(t *testing.T) (*server.Server, *logs) {
 	return srv, l
 }
 
-// A handler's error after a body that was not received in time is what it is without one, though net/http cancels the
-// request over HTTP/1. If it is the body's own error, it is the client's fault.
+// If a body was not received in time, the handler's error has the same response as without a body, although net/http
+// cancels the request over HTTP/1. The body's own error is the client's fault.
 func TestErrorsAfterAStalledBody(t *testing.T) {
 	for protocol, listen := range protocols {
 		for path, want := range map[string]int{"/returned": 408, "/begun": 200, "/ignored": 500} {
@@ -93,8 +93,8 @@ func TestErrorsOfABody(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// A client whose body is refused can read the response: the connection ends in order, and not with a reset, which
-// could come first.
+// A client whose body is refused can read the response. The connection is closed in order and not reset, because a
+// reset could arrive before the response.
 func TestRefusedBodyEndsConnectionInOrder(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	srv.HandleFunc("POST /", func(_ http.ResponseWriter, req *server.Request) error {
@@ -199,8 +199,8 @@ func TestFilesAreGoneAfterTheResponse(t *testing.T) {
 	}
 }
 
-// openIn counts the files of dir that this process has open, where that can be known; those that have no name any
-// more count too.
+// openIn counts the files of dir that this process has open, including files that no longer have a name. known is
+// false if the system does not tell.
 func openIn(tb testing.TB, dir string) (n int, known bool) {
 	tb.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -229,7 +229,8 @@ func begin(tb testing.TB, url, request string) net.Conn {
 	return conn
 }
 
-// The deadline for the body is not one for the handler: the server would take it for a client that went away.
+// The deadline for the body does not apply to the handler. Otherwise, the server would assume that the client has
+// gone.
 func TestDeadlineOfABodyEndsWithIt(t *testing.T) {
 	t.Parallel()
 	srv, _ := newServer(t, server.Options{Params: params.Options{ReadTimeout: 500 * time.Millisecond}})

@@ -138,7 +138,8 @@ func TestFailedCommitRefusesTheHijack(t *testing.T) {
 	}
 }
 
-// A failed commit is the server's failure, whatever its error describes, unless it is a conflict.
+// A failed commit is a failure of the server, unless it is a conflict. The problem that its error describes does not
+// matter.
 func TestFailedCommitIsAServerError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error
@@ -162,8 +163,8 @@ func TestFailedCommitIsAServerError(t *testing.T) {
 	}
 }
 
-// A handler that cannot write panics, as httputil.ReverseProxy does; the problem that the client is to get is whole
-// nevertheless.
+// If a handler panics because it cannot write, as httputil.ReverseProxy does, the client still gets the complete
+// problem.
 func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 	for _, v := range []any{http.ErrAbortHandler, "must"} {
 		srv, _ := newServer(t, server.Options{})
@@ -181,7 +182,8 @@ func TestPanicAfterAFailedCommitLeavesTheProblem(t *testing.T) {
 	}
 }
 
-// The session replaces cookies of its own name; what it has saved is known to the client all the same.
+// The session replaces cookies with its own name. Even after a failed commit, the client gets the cookie of the saved
+// session.
 func TestFailedCommitKeepsACookieThatReplacedTheHandlers(t *testing.T) {
 	field := session.NewField[string]("kept")
 	srv, l := newServer(t, server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}})

@@ -22,7 +22,8 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// failing is a listener whose first Accepts fail, but for those with nil. It cannot be the key of a map.
+// failing is a listener whose first calls of Accept return these errors. A nil error means a successful call. It
+// cannot be the key of a map.
 type failing struct {
 	*pipes
 	errs []error
@@ -75,7 +76,7 @@ func TestShutdownEndsThePauseOfAccept(t *testing.T) {
 	}
 }
 
-// After another error ServeConns returns; the connections it has accepted live on.
+// After any other error, ServeConns returns. The connections that it has accepted stay open.
 func TestAcceptErrorsEndServeConns(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	p := newPipes()
@@ -101,7 +102,7 @@ func TestAcceptErrorsEndServeConns(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// addressed is a connection with an address of its own making.
+// addressed is a connection whose remote address is the result of addr.
 type addressed struct {
 	net.Conn
 	addr func() net.Addr

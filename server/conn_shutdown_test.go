@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// A connection finishes its work: it reads no more, but its writes arrive.
+// After Shutdown, a connection can finish its work. It cannot read any more, but its writes arrive.
 func TestShutdownLetsAConnectionFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -67,7 +67,7 @@ func TestShutdownLetsAConnectionFinish(t *testing.T) {
 	})
 }
 
-// Several that wait for one connection all end with it.
+// Several calls of Shutdown that wait for the same connection all return when it ends.
 func TestShutdownsWaitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -84,7 +84,7 @@ func TestShutdownsWaitTogether(t *testing.T) {
 	})
 }
 
-// When the wait is over, what is left is cut off, and nothing of it is a failure.
+// When Shutdown stops waiting, the remaining connections are cut off. This is not logged as a failure.
 func TestConnectionEnds(t *testing.T) {
 	impatient := errors.New("no more time")
 	for name, tt := range map[string]struct {
@@ -151,8 +151,8 @@ func TestServeAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Many that come and go while the server shuts down: each is served to its end or never accepted, and Shutdown
-// returns after the last.
+// Many connections begin and end while the server shuts down. Each is served to its end or never accepted, and
+// Shutdown returns after the last one.
 func TestShutdownDuringConnects(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)

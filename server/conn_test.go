@@ -45,7 +45,7 @@ func connectTCP(t *testing.T, l net.Listener) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// requireEnd checks that the server closes the connection, after it sent this.
+// requireEnd checks that the server sends exactly this text and then closes the connection.
 func requireEnd(t *testing.T, conn net.Conn, sent string) {
 	t.Helper()
 	got, err := io.ReadAll(conn)
@@ -191,7 +191,7 @@ func TestConnHasNoRequest(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// The last words of a handler reach a client that has sent more than was read.
+// The last bytes that a handler writes reach a client that has sent more than the handler has read.
 func TestLastBytesArrive(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	l := listenTCP(t)
@@ -204,7 +204,8 @@ func TestLastBytesArrive(t *testing.T) {
 	}
 }
 
-// How long a connection may be silent, by the server's timeout or the handler's own.
+// TestConnIdleTimeout checks how long a connection may be silent, with the server's timeout or a deadline of the
+// handler.
 func TestConnIdleTimeout(t *testing.T) {
 	const long = 24 * time.Hour
 	for name, tt := range map[string]struct {
@@ -269,8 +270,8 @@ func read(c *server.Conn) error { _, err := c.Read(make([]byte, 1)); return err 
 
 func write(c *server.Conn) error { _, err := io.WriteString(c, "x"); return err }
 
-// Traffic either way keeps a connection from being idle for its reads. A peer that takes nothing is not kept by the
-// bytes that it sends.
+// Traffic in either direction prevents the idle timeout of reads. A peer that does not read loses its connection even
+// if it sends bytes.
 func TestConnTrafficPreventsIdleTimeout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait, beside func(c *server.Conn) error // beside is called again and again until it fails

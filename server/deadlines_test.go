@@ -23,7 +23,7 @@ import (
 // download is larger than what goes out under one deadline.
 var download = bytes.Repeat([]byte("0123456789abcdef"), 100<<10)
 
-// writeAll has the header and body sent in one way or another.
+// writeAll has the ways in which a handler can send the header and the body.
 var writeAll = map[string]func(w http.ResponseWriter) error{
 	"Write": func(w http.ResponseWriter) error { _, err := w.Write(download); return err },
 	"ReadFrom": func(w http.ResponseWriter) error {
@@ -40,7 +40,7 @@ type neverRead struct{}
 
 func (neverRead) Read([]byte) (int, error) { panic("read beyond the limit") }
 
-// A client that reads slowly gets all of a response, however long that takes.
+// A client that reads slowly gets the complete response, even if it takes long.
 func TestSlowReaderIsNotCut(t *testing.T) {
 	for name, write := range writeAll {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func (s slowReader) Read(p []byte) (int, error) {
 	return copy(p, buf[:n]), err
 }
 
-// A client that has stopped reading ends the response after WriteTimeout, at whatever point.
+// If a client stops reading, the response ends after WriteTimeout, at any point of the response.
 func TestStalledReaderIsCut(t *testing.T) {
 	for name, write := range writeAll {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestStalledReaderIsCut(t *testing.T) {
 	}
 }
 
-// Events can be far apart, and a handler can think for long before it writes.
+// Events can be far apart, and a handler can take a long time before it writes.
 func TestEventsAreStreamedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -128,7 +128,7 @@ func TestEventsAreStreamedForLong(t *testing.T) {
 	})
 }
 
-// Over HTTP/2, a stream lives on while nothing is written, and a stalled one is reset.
+// Over HTTP/2, a stream stays open while nothing is written, and a stalled stream is reset.
 func TestDeadlinesOverHTTP2(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
@@ -217,7 +217,7 @@ func TestUploadUnderRouteReadTimeout(t *testing.T) {
 	}
 }
 
-// sendfile reads a file, or a part of one, in pieces.
+// sendfile sends a file, or a part of a file, in pieces.
 func TestFilesAreSentInPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, download, 0o600))

@@ -125,8 +125,7 @@ func ExampleServer_Use() {
 	// 404 {"status":404,"title":"Not Found"}
 }
 
-// A router of another package has the properties, and its handlers answer errors as the
-// server's own do.
+// The handlers of another package's router can use the properties, and answer errors like the server's own handlers.
 func ExampleServer_Wrap() {
 	srv, err := server.New(server.Options{})
 	if err != nil {
@@ -148,8 +147,8 @@ func ExampleServer_Wrap() {
 	// Output: 200 saved
 }
 
-// The handler reads a session and an account one after another. The route starts both at once, so
-// that a request waits for the longer one only.
+// The handler reads a session and then an account. The route starts both at the same time, so that a request only
+// waits for the slower one.
 func ExamplePrefetch() {
 	srv, err := server.New(server.Options{})
 	if err != nil {
@@ -211,7 +210,7 @@ func ExampleRequire() {
 	// 200 the account of ada
 }
 
-// All routes of the API need a login. The list of routes shows that one of another file does not.
+// All routes of the API need a login. The list of routes shows that a route in another file does not require it.
 func ExampleServer_Group() {
 	srv, err := server.New(server.Options{})
 	if err != nil {

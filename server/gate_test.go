@@ -227,7 +227,7 @@ func TestInformationalResponsesCommitNothing(t *testing.T) {
 	require.Equal(t, "/", l.at("WARN")[0]["path"])
 }
 
-// A goroutine that outlives its handler gets nothing through.
+// A goroutine that outlives its handler cannot send anything.
 func TestGateIsClosedAfterTheHandler(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)
@@ -278,7 +278,7 @@ func TestCloseNotify(t *testing.T) {
 	}
 }
 
-// The writer below need not have it, and nested gates have it too.
+// CloseNotify works even if the writer below does not have it, and also on nested gates.
 func TestCloseNotifyOfAnyWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	ctx, leave := context.WithCancel(t.Context())

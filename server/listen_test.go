@@ -21,14 +21,14 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// shutdown begins a Shutdown; the channel gets what it returns.
+// shutdown begins a Shutdown and sends its result to the channel.
 func shutdown(ctx context.Context, srv *server.Server) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(ctx) }()
 	return done
 }
 
-// pending checks, in a bubble, that all is quiet and the Shutdown still waits.
+// pending checks, in a synctest bubble, that all goroutines are blocked and the Shutdown still waits.
 func pending(t *testing.T, done <-chan error) {
 	t.Helper()
 	synctest.Wait()
@@ -74,7 +74,8 @@ func TestShutdownWaitsForRequestsTasksAndCleanUps(t *testing.T) {
 	})
 }
 
-// Shutdown cancels what it does not wait for. A clean-up that never ends holds it up until its ctx ends, too.
+// Shutdown cancels the requests for which it stops waiting. It also waits for a clean-up that never ends, until its
+// ctx ends.
 func TestShutdownGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})
@@ -188,7 +189,7 @@ func TestPortInUseIsAClearError(t *testing.T) {
 	require.ErrorContains(t, srv.ListenAndServe("nonsense"), "nonsense")
 }
 
-// Clients that stop, each at its own point, and how long the server waits for them.
+// TestTimeouts checks how long the server waits for clients that stop at different points.
 func TestTimeouts(t *testing.T) {
 	const long = 24 * time.Hour
 	header := "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newServer returns a server, and what it logs.
+// newServer returns a server and its log.
 func newServer(tb testing.TB, o server.Options) (*server.Server, *logs) {
 	tb.Helper()
 	l := &logs{}
@@ -55,7 +55,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// at returns the lines of a level, or of all for "".
+// at returns the lines of a level, or all lines if level is "".
 func (l *logs) at(level string) []map[string]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *logs) at(level string) []map[string]any {
 	return found
 }
 
-// only returns the one error that was logged.
+// only returns the only error that was logged.
 func (l *logs) only(tb testing.TB) map[string]any {
 	tb.Helper()
 	lines := l.at("ERROR")
@@ -129,7 +129,8 @@ func leave(t *testing.T, c *http.Client, r *http.Request, when <-chan struct{}) 
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// complaints fails the test if net/http logs something. The gate leaves it nothing to log.
+// complaints is a log for net/http that fails the test. The gate prevents everything about which net/http would
+// complain.
 type complaints struct{ testing.TB }
 
 func (c complaints) Write(p []byte) (int, error) {
@@ -143,7 +144,7 @@ func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 	return protocols["HTTP/1"](tb, h)
 }
 
-// listenItself serves srv on a listener of its own until the test ends.
+// listenItself serves srv on the server's own listener until the test ends.
 func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	tb.Helper()
 	l := listenTCP(tb)
@@ -209,7 +210,7 @@ func started(tb testing.TB, h http.Handler, start func(*httptest.Server)) (url s
 	return ts.URL, ts.Client()
 }
 
-// requireProblem checks that a response is nothing but a problem.
+// requireProblem checks that a response contains only a problem.
 func requireProblem(tb testing.TB, status int, members string, res answer) {
 	tb.Helper()
 	require.Equal(tb, status, res.StatusCode)
@@ -271,7 +272,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// serve runs srv on pipes. The end of the test must have shut it down.
+// serve runs srv on pipes. The test must shut srv down before it ends.
 func serve(t *testing.T, srv *server.Server) (*pipes, *http.Client) {
 	t.Helper()
 	p := newPipes()

@@ -138,8 +138,8 @@ func idleConns(t *testing.T) int {
 	return min(n, int(limit.Cur)-500)
 }
 
-// Idle connections cost a goroutine and a few KiB each, other clients are served among them, and a Shutdown ends them
-// all. The clients are in a process of their own.
+// Each idle connection costs a goroutine and a few KiB. Other clients are served meanwhile, and Shutdown closes all
+// idle connections. The clients run in a separate process.
 func TestThousandsOfIdleConnections(t *testing.T) {
 	testhost.ServeProcess(t, openConns)
 	for name, sent := range map[string]string{"before a request": "", "after a request": get} {

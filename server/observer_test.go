@@ -189,8 +189,8 @@ func TestNestedServerIsObservedOnce(t *testing.T) {
 	require.ErrorIs(t, got.Err, errBroken)
 }
 
-// The last observer's context is the innermost, so ends are in reverse order. Observers of requests only are called
-// beside them.
+// The last observer's context is the innermost, so ResolveEnd is called in reverse order. Observers that only observe
+// requests are called, too.
 func TestSeveralObservers(t *testing.T) {
 	var log watcher
 	srv := observedServer(t, ends{&log, "first"}, named{&log, "second "}, named{&log, "third "})

@@ -19,8 +19,7 @@ import (
 
 const internalError = `{"status":500,"title":"Internal Server Error"}`
 
-// resolving provides a property that resolves by fn, and returns it. With a timeout it is resolved on a goroutine of
-// its own.
+// resolving provides a property that calls fn to resolve. With a timeout, it is resolved on a separate goroutine.
 func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { fn(); return "", nil },

@@ -40,7 +40,7 @@ func provideBoth(srv *server.Server) (calls *atomic.Int32) {
 	return calls
 }
 
-// readBoth reads them one after another.
+// readBoth reads both properties one after the other.
 func readBoth(w http.ResponseWriter, req *server.Request) error { return readBothOf(w, req.Context()) }
 
 func readBothOf(w http.ResponseWriter, ctx context.Context) error {
@@ -89,7 +89,7 @@ func TestPrefetchOfARoute(t *testing.T) {
 	})
 }
 
-// A handler that reads nothing of what its route prefetches has a response that depends on it.
+// A response depends on the properties that its route prefetches, even if the handler reads none of them.
 func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{ServerTiming: true})
@@ -105,8 +105,8 @@ func TestPrefetchedPropertiesCountAsRead(t *testing.T) {
 	})
 }
 
-// A policy cannot be prefetched, because that would charge requests whose handler does not ask. Nor can LoggedIn,
-// because the route would not require it.
+// A policy cannot be prefetched, because that would charge requests whose handler does not use the policy. LoggedIn
+// cannot be prefetched, because the route would not require it.
 func TestRequirementsThatAreNoProperties(t *testing.T) {
 	property := reflect.TypeFor[server.Property]()
 	require.False(t, reflect.TypeOf(session.LoggedIn).Implements(property))
@@ -142,7 +142,7 @@ func provideStuck(srv *server.Server, heeds bool) (canceled chan error, release 
 	return canceled, release
 }
 
-// askOn sends GET / to srv on its own listener or in another http.Server, and delivers the response.
+// askOn sends GET / to srv, on its own listener or in another http.Server. The channel gets the response.
 func askOn(t *testing.T, srv *server.Server, own bool) chan answer {
 	var url string
 	var c *http.Client
@@ -159,7 +159,7 @@ func askOn(t *testing.T, srv *server.Server, own bool) chan answer {
 	return answered
 }
 
-// requireNone checks that there is no answer for a while.
+// requireNone checks that no response arrives for a while.
 func requireNone(t *testing.T, answered chan answer) {
 	select {
 	case res := <-answered:

@@ -20,7 +20,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// teller is an error with a response of its own.
+// teller is an error that determines its response.
 type teller struct {
 	status  int
 	members map[string]any
@@ -122,7 +122,7 @@ func TestNilProblem(t *testing.T) {
 	require.Empty(t, rec.Body.String())
 }
 
-// ProblemOf returns what the response of the error has, in fields that the caller may change.
+// ProblemOf returns the contents of the error's response, in fields that the caller may change.
 func TestProblemOf(t *testing.T) {
 	require.Nil(t, server.ProblemOf(nil))
 	own := &server.Problem{
@@ -203,7 +203,7 @@ func TestProblemIsAnError(t *testing.T) {
 	require.Equal(t, "500 Internal Server Error: EOF", server.Errorf(500, "%w", io.EOF).Error())
 }
 
-// One problem may be the response of many requests.
+// The same problem may be the response to many requests.
 func TestProblemIsNotChangedBySending(t *testing.T) {
 	shared := &server.Problem{Status: 404, Members: map[string]any{"a": 1}}
 	told := &teller{400, map[string]any{"a": 1}}

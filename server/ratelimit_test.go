@@ -56,7 +56,7 @@ func taking(t *testing.T, p *ratelimit.Policy, remaining int64) http.Handler {
 	})
 }
 
-// Wherever the middleware is, a request is charged once and has the header fields once.
+// A request is charged once and gets the header fields once, wherever the middleware is.
 func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 	for where, build := range map[string]func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler{
 		"inside of Wrap": func(srv *server.Server, m func(http.Handler) http.Handler, p *ratelimit.Policy) http.Handler {
@@ -97,7 +97,7 @@ func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 	}
 }
 
-// A charge that a middleware made is refunded once, however many views of it there are.
+// A middleware's charge is refunded only once, even if several contexts lead to it.
 func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	srv, _ := newServer(t, server.Options{})
@@ -141,8 +141,8 @@ func TestMiddlewareInsideOfAServerWithoutThePolicy(t *testing.T) {
 	require.Regexp(t, `^take p:0:[\w-]{16}$`, store.keys[0])
 }
 
-// A server inside of a middleware has properties of its own: its takes are charged beside the middleware's. So are
-// those of two policies with one name.
+// A server inside a middleware has separate properties, so its takes are charged in addition to the middleware's. The
+// same holds for two policies with the same name.
 func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	store, own := newCalls(t), newCalls(t)
 	p := policy(t, "p")
@@ -158,8 +158,8 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	require.Len(t, own.keys, 1)
 }
 
-// TestSeveralPoliciesAreListed has a middleware with another policy than the server's: neither is the request's only
-// one.
+// In TestSeveralPoliciesAreListed, the policies of the middleware and of the server differ, so the request has more
+// than one.
 func TestSeveralPoliciesAreListed(t *testing.T) {
 	store, p, other := newCalls(t), policy(t, "p"), policy(t, "other")
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
@@ -201,7 +201,7 @@ func TestBySession(t *testing.T) {
 	require.Equal(t, 200, askAs(srv, login2(t, srv), "GET", "/take").StatusCode, "another session")
 }
 
-// TestByUser has two users, and one who logs in twice.
+// TestByUser has two users. One of them logs in twice.
 func TestByUser(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = server.ByUser()
@@ -233,8 +233,8 @@ func login2(t *testing.T, srv *server.Server) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// TestFailedLoginsOnly has a handler that gives the charge of a right password back, and wrong ones that are sent at
-// once.
+// In TestFailedLoginsOnly, the handler refunds the charge if the password is right. Wrong passwords are sent
+// concurrently.
 func TestFailedLoginsOnly(t *testing.T) {
 	failures := policy(t, "failures") // 3 per minute
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{failures}})

@@ -232,8 +232,8 @@ func TestRequirementThatHangs(t *testing.T) {
 	})
 }
 
-// A response does not wait for prefetches that still run, nor a denial for the requirements behind it. They are
-// cancelled. Only Shutdown waits for them, and so does the response in another http.Server.
+// A response does not wait for running prefetches, and a denial does not wait for later requirements. They are
+// cancelled, and Shutdown waits for them. In another http.Server, the response waits for them, too.
 func TestPropertiesThatStillRunAtTheEnd(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		for _, heeds := range []bool{true, false} {
@@ -302,7 +302,7 @@ func TestUnknownRequirementsPanic(t *testing.T) {
 // ratelimitLike is a requirement with pointer methods.
 type ratelimitLike struct{ denial }
 
-// A middleware that has timed out leaves the requirements behind. For the race detector.
+// After a middleware has timed out, the requirements go on. This test is for the race detector.
 func TestRequirementsUnderATimeoutRaces(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideBoth(srv)

@@ -68,7 +68,7 @@ func newLimited(t *testing.T, p *ratelimit.Policy) (*server.Server, *calls) {
 	return srv, store
 }
 
-// However often a policy is required, a request is charged once, and a denial is the response.
+// If a policy is required several times, a request is still charged once, and a denial is the response.
 func TestRequirementGivenTwice(t *testing.T) {
 	p := policy(t, "p")
 	srv, store := newLimited(t, p)
@@ -106,8 +106,8 @@ func TestStrangersAreNotCharged(t *testing.T) {
 	require.Equal(t, 401, ask(srv, "GET", "/together").StatusCode)
 }
 
-// A policy whose key is in the body runs on the handler's goroutine if it stands alone, so that an error is sent
-// although the body has not been read.
+// A policy whose key is in the body runs on the handler's goroutine if it is the only item, so that an error is sent
+// even if the body has not been read.
 func TestLimitByTheBody(t *testing.T) {
 	user := reqctx.NewKey[string]("user of the body")
 	p := policy(t, "p")
@@ -143,7 +143,8 @@ func TestUnknownPoliciesPanic(t *testing.T) {
 	srv.HandleFunc("GET /x", nothing, server.Require(p))
 }
 
-// A middleware requires a policy in a router of another package, and charges once with the route's own.
+// A middleware requires a policy in a router of another package. If the route also requires the policy, the request
+// is charged once.
 func TestRequiringAPolicy(t *testing.T) {
 	p := policy(t, "p")
 	srv, store := newLimited(t, p)

@@ -149,8 +149,8 @@ func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {
 	}
 }
 
-// A request that has loaded the session and writes into it, while another one logs out, fails, and the session stays
-// gone.
+// If a request has loaded the session and writes to it while another request logs out, the write fails, and the
+// session does not come back.
 func TestWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
 		t.Run(name, func(t *testing.T) {

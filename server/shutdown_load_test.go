@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// load is requests that clients have sent to one server, each with a number of its own.
+// load records the requests that clients have sent to a server. Each has a different number.
 type load struct {
 	sent         atomic.Int64
 	began, ended sync.Map // numbers of the requests whose handlers have begun and have returned
@@ -61,7 +61,7 @@ func (l *load) run(t *testing.T, get func(n string) (string, error)) {
 	}
 }
 
-// check fails if a request has reached its handler and has no whole response.
+// check fails the test if a request has reached its handler but has no complete response.
 func (l *load) check(t *testing.T) {
 	t.Helper()
 	began := 0
@@ -147,8 +147,7 @@ func TestShutdownUnderLoadOverHTTP2(t *testing.T) {
 	}
 }
 
-// shutDownUnderLoad has clients send requests until some thousands were answered, and shuts the server down under
-// them.
+// shutDownUnderLoad lets clients send requests. When some thousands have been answered, it shuts the server down.
 func shutDownUnderLoad(t *testing.T, listen func(testing.TB, *server.Server) (string, *http.Client), run func(*load, string, *http.Client)) {
 	t.Helper()
 	srv, logs := newServer(t, server.Options{})

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// reading has routes that read bodies, and one that doesn't.
+// reading returns a server with routes that read bodies, and a route that does not.
 func reading(t *testing.T) *server.Server {
 	srv, _ := newServer(t, server.Options{
 		ReadHeaderTimeout: 300 * time.Millisecond, ReadTimeout: 500 * time.Millisecond, IdleTimeout: 300 * time.Millisecond,
@@ -30,8 +30,7 @@ func reading(t *testing.T) *server.Server {
 	return srv
 }
 
-// Clients that send a byte now and then (slowloris) lose their connections, and other clients are served all the
-// time.
+// Clients that send only a byte now and then (slowloris) lose their connections. Other clients are served meanwhile.
 func TestSlowClientsLoseTheirConnections(t *testing.T) {
 	releases(t)
 	url, c := listenItself(t, reading(t))
@@ -101,7 +100,7 @@ func (s *slowClient) run() {
 	s.closed.Store(true)
 }
 
-// requireCut runs the clients until the server has closed their connections. All the while, c gets its responses.
+// requireCut runs the clients until the server has closed their connections. Meanwhile, c must get its responses.
 func requireCut(t *testing.T, clients []*slowClient, url string, c *http.Client) {
 	t.Helper()
 	c.Timeout = 10 * time.Second
@@ -133,7 +132,7 @@ func requireCut(t *testing.T, clients []*slowClient, url string, c *http.Client)
 	}
 }
 
-// maxStreams is how many requests of one HTTP/2 connection are handled at once: net/http's default.
+// maxStreams is the number of requests that net/http by default handles at the same time on an HTTP/2 connection.
 const maxStreams = 250
 
 // rapidReset opens n streams and resets each at once, or fewer if the server ends the connection.

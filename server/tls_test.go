@@ -98,7 +98,7 @@ func shake(p *pipes) (string, error) {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-// requireServed checks which certificate a new connection gets, after the files have been looked at once more.
+// requireServed checks which certificate a new connection gets after the server has checked the files again.
 func requireServed(t *testing.T, p *pipes, name string) {
 	t.Helper()
 	<-time.After(time.Second)

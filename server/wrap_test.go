@@ -96,7 +96,8 @@ func recoverer(h http.Handler) http.Handler {
 	})
 }
 
-// A panic that reaches the server saves nothing. If a middleware recovers it, there is an ordinary response.
+// If a panic reaches the server, nothing is saved. If a middleware recovers the panic, the response is an ordinary
+// one.
 func TestWrapCommitsWhatAMiddlewareRecovers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		build func(srv *server.Server, h http.Handler) http.Handler
@@ -184,7 +185,7 @@ func router2(h http.Handler) http.Handler {
 	return router(mux)
 }
 
-// The standard library's parser and package params get the same form, in any order, and also if the router copies the
+// The standard library's parser and package params get the same form, in any order, even if the router copies the
 // request.
 func TestParseFormAndParamsAgree(t *testing.T) {
 	form := url.Values{"a": {"1", "2"}, "b": {"ä & b"}, "empty": {""}}
@@ -380,8 +381,8 @@ func through(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(passer{w}, r) })
 }
 
-// A nested handler of the same server writes to the writer that it was given, and so do its errors. The header fields
-// of its properties belong to the outer response.
+// A nested handler of the same server, and its errors, use the writer that it was given. The header fields of its
+// properties belong to the outer response.
 func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)

@@ -19,8 +19,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A TimeoutHandler answers while the handler still runs, on a goroutine of its own. Nothing that it does then reaches
-// the response or the session.
+// A TimeoutHandler answers while the handler still runs on another goroutine. After that, nothing that the handler
+// does reaches the response or the session.
 func TestWrapUnderAnExpiredTimeout(t *testing.T) {
 	for name, build := range map[string]func(srv *server.Server, h http.Handler) http.Handler{
 		"within": func(srv *server.Server, h http.Handler) http.Handler {
@@ -131,8 +131,8 @@ func impatient(t *testing.T, o server.Options) *server.Server {
 	return srv
 }
 
-// A handler that a TimeoutHandler has left goes on to parse a form. Its files are removed when it returns, on its own
-// goroutine.
+// After a TimeoutHandler has answered, the handler goes on and parses a form. The form's files are removed when the
+// handler returns, on the handler's goroutine.
 func TestFormOfAnAbandonedHandler(t *testing.T) {
 	srv := impatient(t, server.Options{})
 	files := make(chan string, 1)

@@ -173,7 +173,7 @@ func TestWriteProblemThatCallsWriteError(t *testing.T) {
 	}
 }
 
-// A panic commits nothing, whatever WriteProblem writes to the session.
+// After a panic, nothing is committed, even if WriteProblem writes to the session.
 func TestWriteProblemAfterAPanic(t *testing.T) {
 	srv, l := newServer(t, server.Options{
 		Session: plainCookies.Session,
@@ -238,7 +238,7 @@ func TestWriteProblemThatExitsAfterAPanic(t *testing.T) {
 	}
 }
 
-// A panic stays one, also if WriteProblem answers it with WriteError.
+// A panic is still reported as a panic if WriteProblem answers it with WriteError.
 func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
 	for path, want := range map[string]any{"/panic": new(*lazy.PanicError), "/elsewhere": nil} {
 		o := &watcher{}
@@ -256,8 +256,7 @@ func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
 	}
 }
 
-// The response of a middleware is complete, also if it answers while WriteProblem runs for a handler that it has
-// left.
+// The response of a middleware is complete even if it answers while WriteProblem still runs for the handler.
 func TestWriteErrorInWriteProblemOfAnAbandonedHandler(t *testing.T) {
 	begun, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	o := &watcher{}

@@ -146,7 +146,7 @@ func TestLoginRedirect(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// A denial by a middleware of package ratelimit looks like the other errors of the server around it.
+// A denial by a ratelimit.Middleware looks like the other errors of the server around it.
 func TestMiddlewareDenialsGoTheServersWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write       func(w http.ResponseWriter, r *http.Request, p *server.Problem)

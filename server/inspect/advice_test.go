@@ -54,7 +54,7 @@ func prefetching(t *testing.T) (srv *server.Server, in *Inspector, send func(pat
 	}
 }
 
-// reads reads properties one after another.
+// reads returns a handler that reads the properties one after another.
 func reads(names ...string) server.HandlerFunc {
 	return func(_ http.ResponseWriter, req *server.Request) error {
 		for _, name := range names {

@@ -76,7 +76,7 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// The policy forbids inline scripts and styles; and the script makes no markup of strings.
+// The policy forbids inline scripts and styles. The script does not build markup from strings.
 func TestPageHasNothingInline(t *testing.T) {
 	in := newInspector(t, Options{})
 	html := get(in, "/", nil).Body.String()
@@ -128,7 +128,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Polls within half a second get the same bytes, whatever happens meanwhile.
+// Polls within half a second get the same bytes, even if requests end in the meantime.
 func TestPollersShareASnapshot(t *testing.T) {
 	_, in, ask := observed(t, Options{})
 	now := time.Now()

@@ -72,7 +72,7 @@ func TestDo(t *testing.T) {
 	require.Equal(t, 404, servertest.Do(t, srv, httptest.NewRequest("GET", "/nowhere", nil)).Code)
 }
 
-// fails runs fn with a test of its own and returns what it failed with.
+// fails runs fn with a separate test and returns the text with which this test failed.
 func fails(t *testing.T, fn func(tb testing.TB)) string {
 	f := &failing{TB: t}
 	done := make(chan struct{})
@@ -136,7 +136,8 @@ func TestHandlersThatContainServers(t *testing.T) {
 	}), `preset of "missing"`)
 }
 
-// Presets of a request reach a server within another one, and what both have resolved is reported.
+// Presets of a request also reach a server inside another server, and the properties that both have resolved are
+// reported.
 func TestServerWithinAServer(t *testing.T) {
 	inner, outer := newServer(t), newServer(t)
 	outer.Handle("/inner/", http.StripPrefix("/inner", inner))

@@ -142,7 +142,7 @@ func (w nullWriter) Header() http.Header         { return w.h }
 func (w nullWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w nullWriter) WriteHeader(int)             {}
 
-// bare is an observer that does nothing: what it costs is the server's.
+// bare is an observer that does nothing. Its cost is the server's cost of calling an observer.
 type bare struct{}
 
 func (bare) ResolveStart(ctx context.Context, _ string) context.Context { return ctx }

@@ -213,8 +213,8 @@ func TestRawConnections(t *testing.T) {
 	require.EqualValues(t, 1, r.metric(t, "property.resolutions")["outcome=ok property=account"])
 }
 
-// A provider that has an instrument of another kind by that name is an error, and New of the
-// same provider twice is not: both count.
+// New returns an error if the provider has an instrument with the same name and another kind. Two calls of New with
+// the same provider succeed, and both observers count.
 func TestNewTwice(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	again, err := telemetry.New(telemetry.Options{TracerProvider: r.tracers, MeterProvider: r.meters})
@@ -304,7 +304,7 @@ func visitedCookie(t *testing.T, h http.Handler) string {
 	return c.Name + "=" + c.Value
 }
 
-// With the store down, decisions have another source, and nothing hangs.
+// If the store is down, decisions have a different source, and nothing hangs.
 func TestRedisDown(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	redisServer := testhost.StartRedis(t)

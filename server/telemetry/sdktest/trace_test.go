@@ -30,7 +30,7 @@ var (
 	flags   = reqctx.NewKey[string]("flags")
 )
 
-// provideChain provides plan, which reads account, and flags, which begins a span of its own.
+// provideChain provides plan, which reads account, and flags, which begins a span itself.
 func provideChain(srv *server.Server) {
 	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "a", nil }})
 	reqctx.Provide(srv.Registry(), plan, reqctx.Prop[string]{Timeout: time.Minute, Resolve: func(ctx context.Context) (string, error) {
@@ -75,7 +75,7 @@ func TestSpansAreBelowTheirReaders(t *testing.T) {
 	require.Len(t, s.Attributes(), 1)
 }
 
-// A property that a route prefetches has the request as the parent, also if the handler does not read it.
+// The parent of a prefetched property's span is the request's span, even if the handler does not read the property.
 func TestPrefetchedProperties(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})
@@ -148,7 +148,7 @@ func TestSpansBelowOneAroundTheServer(t *testing.T) {
 	r.requireParent(t, "GET", "resolve flags")
 }
 
-// Below a span that is not sampled there are none, and none begins a trace of its own.
+// If the request's span is not sampled, properties have no spans and do not begin new traces.
 func TestSampling(t *testing.T) {
 	for _, within := range []bool{true, false} {
 		r := newRig(t, sdktrace.NeverSample(), false)
@@ -176,7 +176,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// A request without a span has none of its properties.
+// In a request without a span, properties have no spans.
 func TestNoSpansWithoutTheRequests(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv, err := server.New(server.Options{Observers: []server.Observer{r}, Logger: quiet})
