@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestABoundPolicyHasAllFields sets each exported field of a policy, so that none is forgotten in the
-// server's copy.
+// TestABoundPolicyHasAllFields sets each exported field of a policy and checks that the server's copy has all of
+// them.
 func TestABoundPolicyHasAllFields(t *testing.T) {
 	key := func(context.Context, *http.Request) (string, error) { return "", nil }
 	p := &Policy{

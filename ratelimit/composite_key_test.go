@@ -88,7 +88,7 @@ func TestFirstOf(t *testing.T) {
 	require.Panics(t, func() { FirstOf(nil) })
 }
 
-// No key of one policy is one of another's, and no fallback one of its Key's.
+// Keys of different policies are different, and keys of a Fallback differ from keys of Key.
 func TestSubjectsDoNotCollide(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"a", "a-a"} {

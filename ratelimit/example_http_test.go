@@ -97,8 +97,8 @@ func runHandler(reg *reqctx.Registry, header string, handler func(ctx context.Co
 	}
 }
 
-// Plans have rules of their own. They share the counter, so that a new plan is not a new
-// quota.
+// Each plan has its own rules. The rules share the counter, so that a client does not get a new quota with a new
+// plan.
 func ExamplePolicy_tiers() {
 	free := perMinute(60)
 	pro := free.WithLimit(6000)

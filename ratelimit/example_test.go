@@ -34,8 +34,8 @@ func ExampleLimiter() {
 	// false 0
 }
 
-// A login is counted by address and by name: the first policy stops one address that tries many names,
-// the second many addresses that try one name.
+// A login is counted by address and by name. The first policy stops an address that tries many names. The second
+// policy stops many addresses that try the same name.
 func ExampleNewPolicy() {
 	byAddress := ratelimit.NewPolicy("login-address", ratelimit.ByIP(), ratelimit.PerMinute(10), ratelimit.PerDay(100))
 	byName := ratelimit.NewPolicy("login-name", ratelimit.ByHeader("X-User"), ratelimit.PerHour(20).WithBlock(ratelimit.Block{After: 5, For: time.Hour}))

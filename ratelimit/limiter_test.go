@@ -110,7 +110,7 @@ func TestLimiterOfSeveralRules(t *testing.T) {
 	require.EqualValues(t, 3, v.Remaining)
 }
 
-// The interval of AddCount is that of the first rule, and may be longer than the others' spans.
+// The interval of AddCount applies to the first rule, and may be longer than the spans of the other rules.
 func TestAddCountOfTheFirstRule(t *testing.T) {
 	ctx := t.Context()
 	l := must(ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.PerHour(100), ratelimit.PerSecond(10)))

@@ -141,7 +141,7 @@ func TestMiddlewareWhenTheStoreFails(t *testing.T) {
 	}
 }
 
-// What isn't the store's failure is refused, also if it fails open.
+// FailOpen does not let requests through whose error is not a failure of the store.
 func TestMiddlewareOtherErrors(t *testing.T) {
 	for _, tt := range []struct {
 		change func(*ratelimit.Policy)
@@ -220,7 +220,7 @@ func TestMiddlewaresStacked(t *testing.T) {
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 
-// The outer charge decides, also if its key fails: the inner middleware does not charge.
+// The outer charge decides, even if its key fails. The inner middleware does not charge the request.
 func TestMiddlewareInsideAFailingKey(t *testing.T) {
 	p := ipPolicy("ip", 9)
 	p.Key = fixedKey("", ratelimit.ErrNoKey)

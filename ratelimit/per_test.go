@@ -66,7 +66,7 @@ func TestByProperty(t *testing.T) {
 	require.ErrorIs(t, err, failure)
 }
 
-// A denial of 5 per minute asks to wait for at most 63 s, and what it asks for is enough.
+// After a denial by 5 per minute, RetryAfter is at most 63 s, and this wait is long enough.
 func TestRetryAfterOfFivePerMinute(t *testing.T) {
 	for offset := time.Duration(0); offset < 3*time.Second; offset += 250 * time.Millisecond {
 		h := newHand()

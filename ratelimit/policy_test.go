@@ -217,7 +217,7 @@ func TestOpErrorIsNoStoreFailure(t *testing.T) {
 	}
 }
 
-// A context that has neither a request nor a peer has no key, whatever Key returns.
+// A context that has neither a request nor a peer has no key, even if Key returns one.
 func TestNoRequestNoKey(t *testing.T) {
 	p := ipPolicy("ip", 5)
 	p.Key = fixedKey("constant", nil)

@@ -67,7 +67,7 @@ func ruleFamilies() (all [][]ratelimit.Rule) {
 	return all
 }
 
-// newStorePair returns a pair that mostly gets ops of one family.
+// newStorePair returns a pair that mostly gets ops of the same family.
 func newStorePair(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *storePair {
 	clock, all := newForwardClock(), ruleFamilies()
 	w := &storePair{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}

@@ -212,7 +212,7 @@ func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	require.False(t, d.do(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that has ended")
 }
 
-// TestKeysWithOneHashAreDistinct has keys of one set and one hash.
+// In TestKeysWithOneHashAreDistinct, the keys have the same set and the same hash.
 func TestKeysWithOneHashAreDistinct(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	for i := range ways {
@@ -245,7 +245,7 @@ func TestKeyIsCloned(t *testing.T) {
 	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", r, 0).until)
 }
 
-// TestDenialsOfOneRule adds two denials about one key and rule.
+// TestDenialsOfOneRule adds two denials for the same key and rule.
 func TestDenialsOfOneRule(t *testing.T) {
 	r := windowOf(10)
 	for name, tt := range map[string]struct{ first, second, want denial }{

@@ -74,7 +74,7 @@ func TestLocalStartsWithWhatRemains(t *testing.T) {
 	}
 }
 
-// TestLocalChargesWhatWasUsedOnce has units come back before the store's counter would be full.
+// In TestLocalChargesWhatWasUsedOnce, units come back before the store's counter has its full quota again.
 func TestLocalChargesWhatWasUsedOnce(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 		r := gcra(10)

@@ -38,7 +38,7 @@ func (f *failoverTest) isDown() bool { return f.Stats().Down }
 // works is the function of a store that answers after 5 ms.
 func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
 
-// TestBreakerOpensUnderLoad has a store that has just answered thousands of calls.
+// In TestBreakerOpensUnderLoad, the store has answered thousands of calls before it fails.
 func TestBreakerOpensUnderLoad(t *testing.T) {
 	for _, c := range []struct {
 		callers int
@@ -82,8 +82,8 @@ func TestBreakerOpensWithALongTimeout(t *testing.T) {
 	})
 }
 
-// TestBreakerStaysClosedIfAPartHangs has a third of the calls hang, such as those of one node of
-// a Cluster. Soon nearly all callers wait for these, and fail in sequence.
+// In TestBreakerStaysClosedIfAPartHangs, a third of the calls hang, as if one node of a Cluster hung. Soon nearly all
+// callers wait for such calls, and fail one after another.
 func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64

@@ -13,8 +13,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// BenchmarkDenyCache measures denied takes of one key and of many, and allowed ones, which
-// include the cost of the memory store.
+// BenchmarkDenyCache measures denied takes of one key and of many keys. It also measures allowed takes, which include
+// the cost of the memory store.
 func BenchmarkDenyCache(b *testing.B) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(b, err)

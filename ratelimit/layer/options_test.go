@@ -45,7 +45,7 @@ func TestOptionsAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "layer: PrepaidOptions.Lifetime is 1µs, want 1ms to 1h0m0s")
 }
 
-// The longest durations work as shorter ones do.
+// The longest durations work like shorter durations.
 func TestLongestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{MaxKeys: math.MaxInt, MaxBytes: math.MaxInt64})

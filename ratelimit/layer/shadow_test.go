@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// shadowed returns a shadow rule; all other rules of these tests are enforced.
+// shadowed returns a shadow rule. All other rules in these tests are enforced.
 func shadowed(limit int64) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, time.Hour).WithName("shadow")
 }
@@ -176,7 +176,7 @@ func TestShadowRuleInAGroup(t *testing.T) {
 	require.Equal(t, []string{"Do", "Do"}, s.Drain(), "one call where nothing is mixed")
 }
 
-// The groups of one call stay apart when shadow rules are taken out of them.
+// The groups of a call stay separate when shadow rules are removed from them.
 func TestShadowRulesInSeveralGroups(t *testing.T) {
 	s := newShadowTest(t, isShadow)
 	a, b := gcra(2), shadowed(3)

@@ -81,8 +81,8 @@ func statusOfCost(t *testing.T, store ratelimit.Store, key string, rules []ratel
 	return rec.Code
 }
 
-// A cost that no quota allows is the client's mistake, whatever the number, the rules and the
-// layers; a cost below 1 is the program's.
+// A cost above the quota is a mistake of the client, for all numbers, rules and layers. A cost below 1 is a mistake
+// of the program.
 func TestCostAboveTheLimit(t *testing.T) {
 	rules, meter := rulesOfTen()
 	policies := map[string][]ratelimit.Rule{

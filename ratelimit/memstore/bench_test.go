@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// everyRule has one rule of each algorithm; limit is one that lasts for a benchmark.
+// everyRule returns a rule of each algorithm. limit must be large enough for a benchmark.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute}),

@@ -44,8 +44,8 @@ func TestReserveToTheLastByte(t *testing.T) {
 	require.False(t, g.reserve(class))
 }
 
-// TestMemoryFreesBeforeItEvicts lets counters of one size become free blocks, and
-// then needs their room for one of another size.
+// TestMemoryFreesBeforeItEvicts frees the blocks of counters with the same size, and then needs their room for a
+// counter with a different size.
 func TestMemoryFreesBeforeItEvicts(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	m := newStore(t, Options{MaxKeys: 500, Clock: h.clock})

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/queue"
 )
 
-// Calls of an API that allows 20 a second: none is denied, and one goes out every 50 ms.
+// An API allows 20 calls a second. The queue sends a call every 50 ms, so that no call is denied.
 func Example() {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {

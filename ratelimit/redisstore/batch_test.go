@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// atOnce runs each op as a group of its own, all in one round trip, and returns the results of
-// concurrent callers.
+// atOnce runs each op as a separate group, all in one round trip, and returns the results as concurrent callers would
+// get them.
 func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Result, []error) {
 	results, errs := make([]ratelimit.Result, len(ops)), make([]error, len(ops))
 	requests, calls := make([]request, len(ops)), make([]redispipe.Call, len(ops))
@@ -134,7 +134,7 @@ func TestLargestBatch(t *testing.T) {
 	}
 }
 
-// TestManyKeysOfCluster uses a Cluster client and a client of one node.
+// TestManyKeysOfCluster uses a Cluster client and a client for a single node.
 func TestManyKeysOfCluster(t *testing.T) {
 	t.Parallel()
 	server, plain, cluster := testhost.StartNode(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// BenchmarkRules measures a take by each rule: for one caller, and for 64 concurrent callers
-// of as many subjects or of one, which share round trips and scripts.
+// BenchmarkRules measures a take with each rule: by one caller, and by 64 concurrent callers, which share round trips
+// and scripts. The callers have 64 subjects or share one.
 func BenchmarkRules(b *testing.B) {
 	const subjects = 64
 	server := testhost.StartRedis(b)

@@ -52,9 +52,8 @@ func counted(t *testing.T, l *ratelimit.Limiter, key string) (n int64) {
 
 func (c *callers) end() { c.stop(); c.wg.Wait() }
 
-// TestSlotMigrationUnderLoad moves a subject's counters around the Cluster, and pauses
-// while they are on two nodes. Callers of one counter, and of two counters in one group, see no
-// error.
+// TestSlotMigrationUnderLoad moves a subject's counters around the Cluster, and pauses while they are on two nodes.
+// Calls for one counter, and for two counters in a group, must not fail.
 func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := testhost.StartCluster(t)

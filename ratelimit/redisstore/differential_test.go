@@ -262,8 +262,8 @@ func (d *differential) moment() {
 	}
 }
 
-// order returns the indexes of ops in the order in which Redis does them: those that share a call
-// where the first of them is, and joined ones together.
+// order returns the indexes of ops in the order in which Redis runs them. Ops that share a call run at the place of
+// the first of them, and joined ops run together.
 func order(ops []ratelimit.Op) []int {
 	first := func(i int, same func(other ratelimit.Op) bool) int {
 		op := ops[i]

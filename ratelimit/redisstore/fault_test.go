@@ -86,7 +86,7 @@ func TestFaultsNeverChargeTwice(t *testing.T) {
 	t.Logf("%d acknowledged, %d failed, %d counted", acked.Load(), failed.Load(), n)
 }
 
-// TestSilentRedisTimesOut checks the deadline, on open connections and on new ones.
+// TestSilentRedisTimesOut checks the deadline on open connections and on new connections.
 func TestSilentRedisTimesOut(t *testing.T) {
 	t.Parallel()
 	const timeout = 80 * time.Millisecond

@@ -321,8 +321,8 @@ func TestRefundOfDamagedBucketsFails(t *testing.T) {
 	require.Equal(t, before, c.Get(t.Context(), key).Val())
 }
 
-// TestAddToADamagedTotal adds to a counter whose total is larger than any counter's: none of the
-// adds that share the entry can be charged, and the script must not look for more that can.
+// TestAddToADamagedTotal adds to a counter whose total is larger than allowed. The adds that share the entry cannot
+// be charged, and the script must not search for adds that can.
 func TestAddToADamagedTotal(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)

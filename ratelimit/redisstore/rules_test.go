@@ -125,9 +125,8 @@ func TestNoKeyOutlivesItsUse(t *testing.T) {
 	}
 }
 
-// TestChargeRepairsLostTTL removes the TTL of all keys. The TTL of a block comes back with
-// the next denial that it counts, that of buckets with a new bucket, and that of a window with the
-// next one.
+// TestChargeRepairsLostTTL removes the TTL of all keys. A block gets its TTL back with the next denial that it
+// counts, buckets with a new bucket, and a window with the next window.
 func TestChargeRepairsLostTTL(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 3, For: 90 * time.Second}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {

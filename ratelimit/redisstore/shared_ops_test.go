@@ -19,8 +19,8 @@ func opOf(kind ratelimit.Kind, r ratelimit.Rule, key string, n int64) ratelimit.
 	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: kind}
 }
 
-// TestEveryKindSharesCommand counts commands: ops of one kind with one rule, and one interval if they
-// count, are one command for all their keys.
+// TestEveryKindSharesCommand counts commands. Ops of the same kind with the same rule, and the same interval if they
+// count, share a command for all their keys.
 func TestEveryKindSharesCommand(t *testing.T) {
 	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
@@ -121,8 +121,8 @@ func TestIntervalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRulesOfOneKeyShareATrip peeks at and adds to two rules of one key, which are two commands in one
-// trip. Ops on one counter stay in order.
+// TestRulesOfOneKeyShareATrip peeks at two rules of the same key and adds to them. These are two commands in one
+// round trip. Ops on the same counter stay in order.
 func TestRulesOfOneKeyShareATrip(t *testing.T) {
 	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
 	second, hour := ratelimit.FixedWindow(10, time.Second), ratelimit.FixedWindow(20, time.Hour)
