@@ -138,7 +138,8 @@ func TestReleaseInsideRun(t *testing.T) {
 	})
 }
 
-// Of ten starts, one succeeds. After its lifetime of two seconds another does, which the first cannot release.
+// Only one of ten starts succeeds. After the lifetime of two seconds, another start succeeds. The first worker cannot
+// release the second lease.
 func TestOneWorkerOnRedis(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)

@@ -114,7 +114,7 @@ func TestAllPanics(t *testing.T) {
 	})
 }
 
-// When All returns, its waits are over: the other values may then need the caller without closing a cycle.
+// When All returns, its waits are over. The other values may then need the caller without closing a cycle.
 func TestAllTakesItsWaitsBack(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {

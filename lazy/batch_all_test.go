@@ -35,7 +35,7 @@ func TestGetAllWithoutKeys(t *testing.T) {
 	require.Equal(t, errBoom, err)
 }
 
-// A scope's batch asks neither for what it has nor for what is being loaded.
+// GetAll of a scope's batch does not load keys that are loaded or are being loaded.
 func TestGetAllAsksForTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScopeOf(t, t.Context())

@@ -21,7 +21,7 @@ type loadGraph struct {
 	takes   time.Duration
 }
 
-// newLoadGraph returns a graph of batches of s, or stand-alone ones.
+// newLoadGraph returns a graph whose batches belong to s, or are stand-alone if s is nil.
 func newLoadGraph(s *lazy.Scope, needs map[int][]int) *loadGraph {
 	g := &loadGraph{needs: needs}
 	g.batches = [2]*lazy.Batch[int, int]{lazy.BatchIn(s, "plus", g.load), lazy.BatchIn(s, "minus", g.load)}
@@ -53,7 +53,7 @@ func (g *loadGraph) load(ctx context.Context, keys []int) (map[int]int, error) {
 	return found, nil
 }
 
-// The keys of one call may need one another, directly or by another batch.
+// Keys in the same call may need each other, directly or through another batch.
 func TestBatchesWithoutACycleOfKeys(t *testing.T) {
 	for name, needs := range map[string]map[int][]int{
 		"one batch":                {3: {2}, 2: {1}},
@@ -90,7 +90,7 @@ func TestBatchesWithoutACycleOfKeys(t *testing.T) {
 	}
 }
 
-// A call of one key, which waits for a call of several, is waited for by another key of the latter.
+// A call with one key waits for a call with several keys, and another of these keys waits for the first call.
 func TestBatchReloadsACallOfOneKey(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		g := newLoadGraph(s, map[int][]int{1: {-2}, -4: {1}})
@@ -105,7 +105,7 @@ func TestBatchReloadsACallOfOneKey(t *testing.T) {
 	})
 }
 
-// A key that needs itself is an error with the path, whatever else its call loads.
+// If a key needs itself, the error has the path, even if the call also loads other keys.
 func TestBatchesWithACycleOfKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		needs map[int][]int

@@ -117,7 +117,7 @@ func TestGetAllLeavesAllItsCalls(t *testing.T) {
 	})
 }
 
-// The call is made, with all its keys, also if the caller that began it leaves before.
+// The call is made with all its keys even if the caller that began it leaves first.
 func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		c := tally{takes: time.Minute}
@@ -145,7 +145,7 @@ func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	})
 }
 
-// A call that fails with a cancellation of its own is not kept.
+// The outcome of a call is not kept if it is a cancellation but the scope was not cancelled.
 func TestBatchForgetsItsOwnCancellation(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		var calls [][]int

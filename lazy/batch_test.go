@@ -44,8 +44,8 @@ func (c *tally) seen() [][]int {
 	return slices.Clone(c.calls)
 }
 
-// gathering returns a stand-alone batch of fn, for a bubble: its calls have the keys of all goroutines that ask before
-// they block.
+// gathering returns a stand-alone batch of fn for a synctest bubble. A call has the keys of all goroutines that ask
+// before the goroutines block.
 func gathering(fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] { return gatheringIn(nil, fn) }
 
 // gatheringIn returns such a batch of the scope s.

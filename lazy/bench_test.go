@@ -12,7 +12,7 @@ func one(context.Context) (int, error) { return 1, nil }
 
 func plainOne() (int, error) { return 1, nil }
 
-// BenchmarkHit reads what is there.
+// BenchmarkHit reads values that are already computed.
 func BenchmarkHit(b *testing.B) {
 	ctx := b.Context()
 	v := lazy.New(one)

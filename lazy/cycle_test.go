@@ -114,8 +114,8 @@ func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 	}
 }
 
-// Random graphs of values that need each other, asked for from many goroutines: a caller that can reach a cycle gets
-// its error, every other caller a value, and none hangs (a bubble in which all are blocked fails the test).
+// Many goroutines read values in random graphs. A caller that can reach a cycle gets its error, and every other
+// caller gets a value. If all goroutines were blocked, synctest would fail the test.
 func TestRule7RandomGraphs(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

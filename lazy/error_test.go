@@ -90,7 +90,7 @@ func TestOwnCancellation(t *testing.T) {
 	}
 }
 
-// brokenError panics when it is asked what it is.
+// brokenError panics in its Is method.
 type brokenError struct{}
 
 func (brokenError) Error() string { return "broken" }

@@ -107,7 +107,7 @@ func ExampleValue_Get() {
 	// calls: 1
 }
 
-// A reader whose context ends leaves; the computation goes on for the others.
+// If a reader's context ends, its Get returns. The computation goes on for the other readers.
 func ExampleIn() {
 	s := lazy.NewScope(context.Background())
 	defer s.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These look inside: what they show cannot be brought about from outside at will.
+// These tests use internals, because a test from outside cannot reliably produce these states.
 
 // work is a Work that does nothing.
 type work string
@@ -101,8 +101,8 @@ func TestEdgesAreCounted(t *testing.T) {
 	})
 }
 
-// A flight that was completed by a Set, while its work goes on, does not hold up its waiters, even before they remove
-// their edges; but it does hold up the flight on whose goroutine it runs.
+// After a Set has completed a flight whose work goes on, the flight does not block its waiters, even before they
+// remove their edges. It still blocks the flight on whose goroutine it runs.
 func TestCompleteFlightInACycle(t *testing.T) {
 	for _, inline := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

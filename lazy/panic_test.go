@@ -203,8 +203,8 @@ func TestRule6GoexitThroughAll(t *testing.T) {
 	require.ErrorIs(t, lazy.All(t.Context(), lazy.In(s, exit)), lazy.ErrGoexit)
 }
 
-// A function that ends its goroutine ends, inline, those of the functions that called it; their waiters learn of it as
-// well.
+// If a function that runs inline ends its goroutine, this also ends the functions that called it. Their waiters get
+// ErrGoexit, too.
 func TestGoexitOfANestedValue(t *testing.T) {
 	s := newScope(t)
 	inner := lazy.In(s, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })

@@ -55,7 +55,7 @@ func TestRule2HitDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// What is kept is the value, and not the computation with the first caller's context behind it.
+// A computed value keeps neither its computation nor the first caller's context in memory.
 func TestHitKeepsNothingButTheValue(t *testing.T) {
 	type key struct{}
 	collected := make(chan bool)
@@ -129,7 +129,7 @@ func (c callingContext) Done() <-chan struct{} { c.fn(); return c.Context.Done()
 func (c callingContext) Err() error            { c.fn(); return c.Context.Err() }
 func (c callingContext) Value(key any) any     { c.fn(); return c.Context.Value(key) }
 
-// callingError calls fn when it is asked what it is.
+// callingError calls fn in its Is method.
 type callingError struct{ fn func() }
 
 func (callingError) Error() string   { return "calling" }

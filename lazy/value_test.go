@@ -99,7 +99,7 @@ func TestSetOvertakesAComputation(t *testing.T) {
 	})
 }
 
-// The caller on whose goroutine the function runs gets what was set, too.
+// The caller on whose goroutine the function runs also gets the value that was set.
 func TestSetOvertakesAnInlineComputation(t *testing.T) {
 	var v *lazy.Value[string]
 	v = lazy.New(func(context.Context) (string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// A list asks for what the request neither has nor is loading, in one call.
+// GetAll makes one call for the arguments that the request neither has loaded nor is loading.
 func TestBatch(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {

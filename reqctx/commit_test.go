@@ -282,7 +282,8 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
 }
 
-// What is not kept, and has nothing to close, is not listed until the request ends: a reader may try again for ever.
+// An outcome that is not kept and has nothing to close is not listed until the request ends, because a reader may try
+// again any number of times.
 func TestOutcomeThatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()

@@ -26,7 +26,7 @@ func ExampleKey_Get() {
 	// the request <nil>
 }
 
-// A request keeps an error; Invalidate forgets it.
+// A request keeps an error. Invalidate forgets it.
 func ExampleKey_Invalidate() {
 	tries := 0
 	user := reqctx.NewKey[string]("user")
@@ -164,7 +164,7 @@ func ExampleHost_Commit() {
 	// reqctx: the request is finished: "user"
 }
 
-// A task is cancelled when the handler has returned; the request ends after the task.
+// A task is cancelled when the handler has returned. The request ends after the task.
 func ExampleContext_Go() {
 	c := reqctx.New(context.Background(), reqctx.NewRegistry(reqctx.Options{}))
 	_ = c.Go("until the end", func(ctx context.Context) error {
@@ -226,7 +226,7 @@ func ExampleBatch() {
 	// lazy: no value for the key: 4
 }
 
-// A user without unread messages has none, which is not an error.
+// If a user has no unread messages, the count is 0 and not an error.
 func ExampleBatch_missing() {
 	unread := reqctx.NewBatch[string, int]("unread")
 	reg := reqctx.NewRegistry(reqctx.Options{})

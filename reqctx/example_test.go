@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// A property is resolved when it is first read; resolving it may read others.
+// A property is resolved when it is first read. Its function may read other properties.
 func ExampleProvide() {
 	name := reqctx.NewKey[string]("name")
 	greeting := reqctx.NewKey[string]("greeting")
@@ -46,7 +46,7 @@ func ExampleProvide() {
 	// <nil>
 }
 
-// Close functions undo what was resolved, after the response and in reverse.
+// Close functions undo resolutions, after the response and in reverse order.
 func ExampleProp_close() {
 	closing := func(_ context.Context, v string, err error) error {
 		fmt.Println("close", v, err)

@@ -250,7 +250,7 @@ func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// Neither a request that has ended nor a reader that has left begins anything.
+// After the end of the request, or of the reader's context, no resolution begins.
 func TestNothingBeginsWithAnEndedContext(t *testing.T) {
 	reg := quiet()
 	resolve := func(context.Context) (int, error) { panic("resolved") }

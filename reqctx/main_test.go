@@ -25,7 +25,7 @@ func quiet() *reqctx.Registry {
 	return reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.DiscardHandler)})
 }
 
-// logged returns a registry and what it has logged.
+// logged returns a registry and a buffer with its log.
 func logged() (*reqctx.Registry, *bytes.Buffer) {
 	var log bytes.Buffer
 	return reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
@@ -120,7 +120,7 @@ func assertGet[T any](t *testing.T, ctx context.Context, k reqctx.Key[T], want T
 	return assert.NoError(t, err) && assert.Equal(t, want, got)
 }
 
-// errorsOf returns the errors of all functions that use the property of k, and of one that needs a request.
+// errorsOf returns the errors of all functions that use the property k, and of a function that needs a request.
 func errorsOf(ctx context.Context, k reqctx.Key[int]) map[string]error {
 	_, get := k.Get(ctx)
 	_, peek, _ := k.Peek(ctx)

@@ -173,7 +173,7 @@ func lineBefore() int {
 	return line - 1
 }
 
-// recorder is an observer that writes down what it sees. It puts the name of the property into the context.
+// recorder is an observer that records its calls. It puts the name of the property into the context.
 type recorder struct {
 	j *journal
 }

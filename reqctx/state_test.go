@@ -40,7 +40,7 @@ func TestState(t *testing.T) {
 	require.ErrorIs(t, state.Require(c), reqctx.ErrFinished)
 }
 
-// The error of a state is kept like that of a property.
+// The error of a state is kept, like the error of a property.
 func TestFailingState(t *testing.T) {
 	reg := quiet()
 	state := reqctx.NewKey[int]("state")

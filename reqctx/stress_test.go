@@ -17,8 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// ring is a set of properties that need each other, some of them in cycles, and that fail in every way. It counts what
-// is open.
+// ring is a set of properties that need each other, some of them in cycles, and that fail in every way. It counts the
+// values that are not closed yet.
 type ring struct {
 	reg    *reqctx.Registry
 	keys   []reqctx.Key[int]
@@ -117,8 +117,8 @@ func (r *ring) act(ctx context.Context, c *reqctx.Host) (err error) {
 	}
 }
 
-// TestStress has many goroutines do everything at once. Every error is one that is expected, nothing hangs, and what
-// was opened is closed exactly once.
+// In TestStress, many goroutines use all methods at the same time. Only expected errors occur, nothing hangs, and
+// each opened value is closed exactly once.
 func TestStress(t *testing.T) {
 	r := newRing()
 	rounds := 400

@@ -30,8 +30,8 @@ func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-// A slow request has loaded the session before another request ends or renews it. It brings nothing back, and it leaves
-// the cookie that the other request has set.
+// A slow request has loaded the session before another request ends or renews it. The slow request does not bring the
+// session back, and does not change the cookie of the other request.
 func TestSlowRequest(t *testing.T) {
 	read := func(v session.Session) error {
 		user, err := v.Get("user")
@@ -101,7 +101,8 @@ func TestConcurrentUseOfOneSession(t *testing.T) {
 	cookieOf(t, h)
 }
 
-// If a lock were held during a store call, a call that waits for another method of the session would never end.
+// TestNoLockIsHeldOverStoreCalls has store calls that wait for another method of the session. A lock that is held
+// during a store call would be a deadlock.
 func TestNoLockIsHeldOverStoreCalls(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

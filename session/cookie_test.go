@@ -161,7 +161,7 @@ func TestCacheControlIsMadePrivate(t *testing.T) {
 	require.Equal(t, []string{"private, max-age=5"}, h["Cache-Control"])
 }
 
-// Some caches obey a header field of their own instead of Cache-Control.
+// Some caches obey special header fields in place of Cache-Control. The session removes them.
 func TestCacheControlForSharedCachesIsRemoved(t *testing.T) {
 	for _, own := range []string{"max-age=60", "no-store"} {
 		h := http.Header{"Cache-Control": {own}, "Date": {"now"}}

@@ -98,7 +98,7 @@ func (s *destroyingStore) Commit(ctx context.Context, d storage.Delta) error {
 	return errors.Join(s.Store.Commit(ctx, d), s.destroy())
 }
 
-// One goroutine of a request destroys the session while an update of another one is in flight.
+// A goroutine of a request destroys the session while an update by another goroutine is in flight.
 func TestUpdateDuringDestroyDoesNotReachTheNextSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

@@ -105,7 +105,7 @@ func (s *stuckLoad) Load(ctx context.Context, l storage.Locator, d storage.Diges
 	return s.Store.Load(ctx, l, d, limits)
 }
 
-// The client leaves while the session is loaded: the load is cancelled, and the session ends all the same.
+// The client leaves while the session is being loaded. The load is cancelled, but the session still ends.
 func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 	for name, act := range map[string]func(v session.Session) error{
 		"Destroy":   session.Session.Destroy,

@@ -72,8 +72,7 @@ func ExampleField() {
 	// Output: [tea milk]
 }
 
-// A manager lists and ends sessions without a request, for instance when an account is
-// closed.
+// A manager can list and end sessions outside of a request, for example when an account is closed.
 func ExampleManager() {
 	store, _ := memstore.New(memstore.Options{})
 	srv, _ := server.New(server.Options{SessionStore: store})
@@ -115,7 +114,7 @@ func ExampleFlash() {
 	// "" false 1
 }
 
-// The sessions of a user as JSON, for a page that lists them. The ID is for Revoke.
+// A page can list the sessions of a user as JSON. It needs the ID for Revoke.
 func ExampleInfo() {
 	info := session.Info{ID: "hU2nQxZ3zT8pRk1a", Current: true}
 	text, err := json.Marshal(info)

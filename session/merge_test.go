@@ -117,7 +117,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 	require.Panics(t, func() { session.NewCounter("") })
 }
 
-// One request makes the counter a word while another adds to it.
+// A request sets the counter to a word while another request adds to it.
 func TestAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

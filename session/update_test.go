@@ -77,7 +77,7 @@ func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 	}
 }
 
-// Another request, or another goroutine of the same request, changes the field while fn runs.
+// While fn runs, another request, or another goroutine of the same request, changes the field.
 func TestUpdateRetriesWithTheNewValue(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

@@ -76,7 +76,7 @@ func TestInvalidMaxBytes(t *testing.T) {
 	require.ErrorIs(t, newStore(t, memstore.Options{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), memstore.ErrFull)
 }
 
-// Records expire in another order than they were made.
+// Records expire in a different order from that in which they were made.
 func TestManyExpiries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000

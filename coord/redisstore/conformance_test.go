@@ -31,8 +31,8 @@ func TestRedisSentinelConformsToStore(t *testing.T) {
 	storetest.Run(t, aging(c, c))
 }
 
-// aging lets time pass on a real server by making everything in it older. It has one client for the store, and another one
-// that may run all commands.
+// aging lets time pass on a real server by making everything in it older. The store uses c. admin may run all
+// commands.
 func aging(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,

@@ -210,8 +210,8 @@ func (a *arena) note(process int, s seen) {
 	}
 }
 
-// attack kills and stops processes during the fight. It starts new ones for those that it has killed, and resumes those
-// that it has stopped.
+// attack kills and stops processes while they compete. It replaces killed processes with new ones, and resumes
+// stopped processes.
 func (a *arena) attack(running []*testhost.Process) (killed, stopped int) {
 	resume := make(map[int]time.Time) // of those that stand still
 	for end := time.Now().Add(a.f.length); time.Now().Before(end); {

@@ -78,7 +78,7 @@ func (r *leaseRun) checkExclusive(user string) error {
 	return nil
 }
 
-// checkAttended checks that there is no long time without a holder.
+// checkAttended checks that the lease is never without a holder for a long time.
 func (r *leaseRun) checkAttended(user string) error {
 	last := r.From
 	for _, h := range append(r.holdsOf(user), leaseHold{From: r.To}) {

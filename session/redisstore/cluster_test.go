@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// writers are goroutines that count up, each in its own field, until end is called.
+// writers runs goroutines that count up until end is called. Each has a separate field.
 type writers struct {
 	stop          chan struct{}
 	wg            sync.WaitGroup

@@ -37,8 +37,8 @@ func TestFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestFailoverLosesUnreplicatedWrites checks the documented limit: writes that never reached the replica are undone, and
-// so is a destruction.
+// TestFailoverLosesUnreplicatedWrites checks the documented limit: a failover undoes writes that have not reached the
+// replica, including the destruction of a session.
 func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
 	host := testhost.StartSentinel(t, testhost.Durable...)

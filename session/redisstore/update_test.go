@@ -12,7 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// TestUpdatesOfOneSessionAllCount makes 640 updates of one field, 32 at a time, on one or two servers that share a Redis.
+// TestUpdatesOfOneSessionAllCount updates a field 640 times, with 32 updates at a time, on one or two servers that
+// share a Redis.
 func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 	for name, servers := range map[string]int{"one server": 1, "two servers": 2} {
 		t.Run(name, func(t *testing.T) {
