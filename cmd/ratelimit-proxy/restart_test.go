@@ -42,7 +42,7 @@ func documentedNginx(t *testing.T) (url string, proxies []string) {
 	return "http://" + addrs[0], addrs[1:]
 }
 
-// post sends POSTs until stop is closed, and counts those that were answered.
+// post sends POSTs until stop is closed, and counts the responses.
 func post(t *testing.T, url string, answered *atomic.Int64, stop <-chan struct{}) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()

@@ -83,7 +83,7 @@ func TestShutdownWithoutPause(t *testing.T) {
 	})
 }
 
-// An error of a listener that isn't stopped goes to net/http, also if it is a deadline's.
+// If a listener is not stopped, net/http gets its errors, even the error of a deadline.
 func TestErrorsOfAccept(t *testing.T) {
 	for _, want := range []error{net.ErrClosed, os.ErrDeadlineExceeded} {
 		p := newPipes()

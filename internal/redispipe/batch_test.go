@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// counters adds n to its keys, for each of the equal calls. Its reply has the number of keys, and
-// for each what it held before and the number of equal calls.
+// counters adds n to its keys, for each of the equal calls. Its reply has the number of keys, and, for each key, its
+// earlier value and the number of equal calls.
 var counters = Batch{
 	Script: NewIntScript(`
 		local out = {#KEYS}
@@ -83,8 +83,8 @@ func TestBatchEntries(t *testing.T) {
 	}
 }
 
-// TestAskingCallsAreSeparate has calls of a key whose slot is on its way to this node: those that the
-// other node sent here follow ASKING, and only those.
+// TestAskingCallsAreSeparate calls a key whose slot is moving to this node. Only calls that the other node has
+// redirected here follow an ASKING.
 func TestAskingCallsAreSeparate(t *testing.T) {
 	asking := &call{Call: of(&counters, "a", 1), asking: true}
 	cmds := commands([]*call{{Call: of(&counters, "a", 1)}, asking, {Call: of(&counters, "a", 1)}}, true)

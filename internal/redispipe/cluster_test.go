@@ -139,8 +139,8 @@ func testOneNodeHangs(t *testing.T, c *testhost.Cluster, client *redis.ClusterCl
 	require.Eventually(t, func() bool { return run(t.Context(), p, timeout, "a", 0) == nil }, time.Second, time.Millisecond)
 }
 
-// testASlotOnItsWay runs scripts while a slot is half moved: of a key that has moved, of one that
-// has not, of one that is new, and of two that are apart.
+// testASlotOnItsWay runs scripts while a slot is half moved: on a key that has moved, on a key that has not, on a new
+// key, and on two keys that are on different nodes.
 func testASlotOnItsWay(t *testing.T, c *testhost.Cluster, client *redis.ClusterClient, p *Pipe) {
 	must := func(calls ...Call) {
 		t.Helper()

@@ -55,8 +55,8 @@ func clientsOf(t *testing.T, addr string) map[string]redis.UniversalClient {
 	return clients
 }
 
-// failAll makes calls from 500 goroutines at once, each by Run and by RunAll, which must fail with an
-// error and not with another one.
+// failAll makes calls from 500 goroutines at once, each with Run and with RunAll. They must fail with the error want
+// and not with never.
 func failAll(t *testing.T, p *Pipe, timeout time.Duration, want, never error) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -215,8 +215,8 @@ func TestPanickingHook(t *testing.T) {
 	require.Equal(t, 4*maxInFlight, value(t, s.Client(nil), "n"))
 }
 
-// TestHooksOfTheClient checks that they see the calls if the client heeds deadlines itself, and
-// that the calls' deadlines hold with its own timeouts, too.
+// TestHooksOfTheClient checks that the client's hooks see the calls if ContextTimeoutEnabled is set, and that the
+// calls' deadlines also hold if the client has its own timeouts.
 func TestHooksOfTheClient(t *testing.T) {
 	s := testhost.StartRedis(t)
 	for _, enabled := range []bool{true, false} {
@@ -241,7 +241,7 @@ func TestHooksOfTheClient(t *testing.T) {
 	}
 }
 
-// TestFailingHook has a hook that sends nothing, and doesn't tell the commands why.
+// TestFailingHook has a hook that sends nothing and does not set the errors of the commands.
 func TestFailingHook(t *testing.T) {
 	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	refused := errors.New("refused")
@@ -286,8 +286,8 @@ func TestCallError(t *testing.T) {
 	}
 }
 
-// TestRepliesUnderConnectionFaults has everything happen at once. No reply goes to another call, no script runs twice,
-// and each script whose call succeeded has run.
+// TestRepliesUnderConnectionFaults combines all faults at the same time. No call gets the reply of another call, no
+// script runs twice, and each script whose call succeeded has run.
 func TestRepliesUnderConnectionFaults(t *testing.T) {
 	t.Parallel()
 	s := testhost.StartRedis(t)

@@ -177,7 +177,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	require.Eventually(t, done, long, time.Millisecond, what)
 }
 
-// fake is a server that replies to each command with the result of a function; "" means no reply.
+// fake is a server that replies to each command with the result of a function. An empty result means no reply.
 type fake struct {
 	Addr string
 

@@ -18,8 +18,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestDefaultOptions has a client as most are: with RESP3, handshakes of several commands, and
-// calls of its own.
+// TestDefaultOptions has a client with default options, like most clients: it uses RESP3 and handshakes with several
+// commands, and the test also calls it directly.
 func TestDefaultOptions(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: testhost.StartRedis(t).Addr})
 	defer c.Close()
@@ -258,7 +258,7 @@ func TestCallWithEndedContextIsNotSent(t *testing.T) {
 	require.Zero(t, value(t, c, "n"))
 }
 
-// TestRoundTripsToNearbyRedis checks when one begins beside another.
+// TestRoundTripsToNearbyRedis checks when a round trip begins while another is in flight.
 func TestRoundTripsToNearbyRedis(t *testing.T) {
 	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr)

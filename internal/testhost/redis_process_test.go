@@ -23,7 +23,7 @@ func started(t *testing.T, args ...string) *RedisProcess {
 	return s
 }
 
-// ask sends one inline command and returns the reply, or why there is none.
+// ask sends an inline command and returns the reply, or the text of the error.
 func ask(s *RedisProcess, command string) string {
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestStalledMasterIsNotReplaced(t *testing.T) {
 	require.False(t, s.Replica.role().master)
 }
 
-// TestLoseWrites takes over without what it missed.
+// In TestLoseWrites, a replica takes over that has missed writes.
 func TestLoseWrites(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t, Durable...)

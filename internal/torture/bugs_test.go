@@ -109,7 +109,7 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// TestDeadNodeThatBlocksOthersIsFound has calls of all nodes of a Cluster wait for one another.
+// In TestDeadNodeThatBlocksOthersIsFound, calls to all nodes of a Cluster wait for each other.
 func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 	t.Parallel()
 	turn := make(chan struct{}, 1)
@@ -152,7 +152,7 @@ func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	}
 }
 
-// requireError requires an error that contains want, none if that is empty.
+// requireError requires an error that contains want, or no error if want is empty.
 func requireError(t *testing.T, want string, err error) {
 	t.Helper()
 	if want == "" {
@@ -162,8 +162,8 @@ func requireError(t *testing.T, want string, err error) {
 	}
 }
 
-// requireViolation has only one of the host's faults, until the wanted violation is found, at most ten times: a busy
-// machine may cause another first. want is a regular expression.
+// requireViolation runs the host with only one of its faults until it finds the wanted violation. It tries up to ten
+// times, because a busy machine may cause a different violation first. want is a regular expression.
 func requireViolation(t *testing.T, h *host, only, want string) {
 	t.Helper()
 	h.faults = slices.DeleteFunc(h.faults, func(f fault) bool { return f.name != only })

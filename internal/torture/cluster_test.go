@@ -34,7 +34,7 @@ func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 		subjects: func() []*subject {
 			all := subjects(t, store, true, "", "", "")()
 			for _, s := range all {
-				// A key's slot is chance; the masters have had equal parts of the slots in order.
+				// The slot of a key is random. The masters have equal parts of the slots, in order.
 				for i := 0; ; i++ {
 					key := fmt.Sprint(s.key, i)
 					if slot := c.Slot(key); slot*masters/16384 == s.shard {
@@ -65,7 +65,7 @@ func shardFaults(c *testhost.Cluster, shard int, slots *[masters]int) []fault {
 		}
 		return from
 	}
-	// A replica may take over whatever the fault: the Cluster takes a slow node for a dead one.
+	// A replica may take over after any fault, because the Cluster mistakes a slow node for a dead one.
 	failedOver := func() (shards []int) {
 		for i, slot := range slots {
 			if c.Masters(slot)[0] != before[i] { // when all nodes agree

@@ -40,7 +40,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// layered returns a host of one Redis, whose clock is ahead, with layers around its store.
+// layered returns a host with one Redis, whose clock is ahead, and with layers around its store.
 func layered(t *testing.T, o layer.Options, args []string, ahead time.Duration) *host {
 	var stack *layer.Store
 	h := single(t, args, func(s ratelimit.Store) ratelimit.Store {
@@ -62,7 +62,7 @@ func layered(t *testing.T, o layer.Options, args []string, ahead time.Duration) 
 	return h
 }
 
-// TestClocksDiffer has a server whose clock is an hour away from that of its clients.
+// In TestClocksDiffer, the clocks of the server and of its clients differ by an hour.
 func TestClocksDiffer(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {

@@ -16,24 +16,24 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// model describes an object: step returns the states that may follow s if in had this outcome, none if it
-// cannot have had it. A nil outcome is unknown: in may have been done.
+// model describes an object. step returns the states that may follow s if in had this outcome, and no state if in
+// cannot have had it. A nil outcome is unknown, which means that in may have been done.
 type model[S, In, Out any] struct {
 	initial S
 	step    func(s S, in In, out *Out) []S
 }
 
-// call is one call of an object: what it was asked, and a function that asks and returns the outcome, nil
-// if it failed. undo, if not nil, is what the object may do by itself after that.
+// call is one call of an object. It has the input, and a function that makes the call and returns the outcome, or nil
+// if the call failed. If undo is not nil, the object may do it by itself after a failure.
 type call[In, Out any] struct {
 	in   In
 	run  func() *Out
 	undo *In
 }
 
-// checkLinear returns an error if concurrent clients, whose connections break at times, observe something
-// of an object that they could not have observed one after the other. object returns a new object: a
-// function that draws the next call of a client. It makes at least so many histories.
+// checkLinear returns an error if concurrent clients, whose connections break at times, observe something that they
+// could not observe if they called the object one after the other. object returns a new object, which is a function
+// that draws the next call of a client. checkLinear makes at least atLeast histories.
 func checkLinear[S, In, Out any](t *testing.T, atLeast int, m model[S, In, Out], object func(redis.UniversalClient) func(client int) call[In, Out]) error {
 	const clients, calls = 6, 12
 	c, proxy := faultproxy.NewClient(t, testhost.StartRedis(t))

@@ -82,7 +82,7 @@ func (l *log) call(ctx context.Context, callers int) (stop func()) {
 	})
 }
 
-// call adds to a meter, counts, or does both at once. It takes from another subject.
+// call adds to a meter, counts it, or does both in one call. It takes from a subject that is not a meter.
 func (s *subject) call(ctx context.Context) (e event) {
 	if !s.isMeter() {
 		return s.take(ctx)

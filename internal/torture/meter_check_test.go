@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// counted checks that a meter's counts have each acknowledged add, unless a fault may have lost it, and no adds
-// but those and the ones without a reply.
+// counted checks that a meter's counts include each acknowledged add, unless a fault may have lost it. Apart from
+// these, the counts may include only adds without a reply.
 func (l *log) counted(s *subject, events []event) error {
 	for i, c := range events {
 		if c.interval == 0 || c.Failed {

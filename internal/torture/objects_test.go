@@ -186,8 +186,8 @@ func callLease(ctx context.Context, store coord.LeaseStore, user string, in leas
 	return out
 }
 
-// TestHistoriesAreLinearizable checks what concurrent callers of one Redis observe, and that a history
-// with a bug of the store is found.
+// TestHistoriesAreLinearizable checks that the histories of concurrent callers of the same Redis are linearizable,
+// and that the check finds a history with a bug in the store.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for name, check := range map[string]func(t *testing.T, histories int, bug bool) error{

@@ -84,8 +84,7 @@ type host struct {
 	breaks     bool   // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 
-// run carries out a schedule for some time, in episodes with keys of their own, and returns the first
-// violation.
+// run carries out a schedule for the time length, in episodes with different keys, and returns the first violation.
 func (h *host) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
 	var stalls *testenv.Stalls
@@ -102,7 +101,8 @@ func (h *host) run(t *testing.T, length time.Duration) error {
 	}
 }
 
-// episode has callers take while some faults come and go, one at a time, and checks what they observed.
+// episode runs callers that take units while faults come and go, one at a time. Then it checks the results of the
+// takes.
 func (h *host) episode(t *testing.T, rnd *rand.Rand, stalls *testenv.Stalls) error {
 	l := &log{subjects: h.subjects(), answered: make([]atomic.Int64, h.shards), stalls: stalls}
 	stop := l.call(t.Context(), []int{4, 32, 256, 2000}[rnd.IntN(4)])

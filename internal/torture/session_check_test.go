@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkVisits returns an error if what clients observed contradicts a promise about sessions. A fault that
-// loses writes excuses the loss of those that it may have lost, and of no others.
+// checkVisits returns an error if what clients observed contradicts a promise about sessions. A fault that loses
+// writes excuses only the loss of writes that it may have lost.
 func checkVisits(requests []request, outages []outage) error {
 	ofVisit, ofUser := make(map[*visit]*history), make(map[string][]request)
 	for _, r := range requests {
@@ -56,7 +56,7 @@ func (h *history) crossed(r request) error {
 	return nil
 }
 
-// half checks that a commit has changed all fields, or none.
+// half checks that each commit has changed either all fields or no field.
 func (h *history) half(r request) error {
 	if r.Left != r.Right {
 		return fmt.Errorf("half a commit: %d and %d", r.Left, r.Right)
@@ -121,7 +121,8 @@ func (h *history) invented(r request) error {
 	return nil
 }
 
-// renewed checks that the cookie of before a renewal changes nothing, and reads no longer than its grace.
+// renewed checks that the cookie from before a renewal cannot change anything, and cannot read after its grace
+// period.
 func (h *history) renewed(r request) error {
 	if !r.Exists || r.cookie == len(r.renewals) {
 		return nil

@@ -99,8 +99,7 @@ func newSessionApp(t *testing.T, c redis.UniversalClient) http.Handler {
 	return newApp(t, s)
 }
 
-// run carries out a schedule for some time, in episodes with users of their own, and returns the first
-// violation.
+// run carries out a schedule for the time length, in episodes with different users, and returns the first violation.
 func (h *sessionHost) run(t *testing.T, length time.Duration) error {
 	rnd, end := random(t), time.Now().Add(length)
 	for number := 1; ; number++ {
@@ -181,7 +180,7 @@ func (v *visits) awaitAnswer(after int64) bool {
 	return false
 }
 
-// readAll reads each session once more, when there are no faults.
+// readAll reads each session once more, after the faults have ended.
 func (v *visits) readAll(ctx context.Context) error {
 	for _, visit := range v.logins {
 		for tries := 0; v.send(ctx, visit, visit.latest(), "GET /read").status != 200; tries++ {

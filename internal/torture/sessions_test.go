@@ -145,8 +145,8 @@ func (v *visit) latest() int {
 	return len(v.cookies) - 1
 }
 
-// beginRenewal reports whether the session may be renewed: one renewal at a time, and none after one whose
-// outcome is unknown.
+// beginRenewal reports whether the session may be renewed. There is only one renewal at a time, and no further
+// renewal after one with an unknown outcome.
 func (v *visit) beginRenewal() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -170,7 +170,7 @@ func (v *visit) endRenewal(r request, cookies []*http.Cookie) {
 	}
 }
 
-// request is what a client observed of one request on a session.
+// request holds a client's observations of one request on a session.
 type request struct {
 	*visit
 	path           string
@@ -180,7 +180,7 @@ type request struct {
 	content        // if status is 200: before the request's own change
 }
 
-// account is a user with the session of the moment and the earlier ones, which have ended.
+// account is a user with the current session and the earlier sessions, which have ended.
 type account struct {
 	user    string
 	mu      sync.Mutex
@@ -298,7 +298,7 @@ func (v *visits) send(ctx context.Context, on *visit, cookie int, path string) r
 	return r
 }
 
-// request sends a request, and keeps what it observed.
+// request sends a request and records what the client observed.
 func (v *visits) request(ctx context.Context, on *visit, cookie int, path string) (request, *http.Response) {
 	r := request{visit: on, path: path, cookie: cookie}
 	var times [2]int64

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// timeout is that of the stores, and so the deadline of takes.
+// timeout is the timeout of the stores, and so the deadline of takes.
 const timeout = 200 * time.Millisecond
 
 func TestSingleRedis(t *testing.T) {
@@ -28,7 +28,7 @@ func TestSingleRedis(t *testing.T) {
 	}
 }
 
-// single returns a host of one Redis behind a fault proxy. wrap may wrap its store.
+// single returns a host with one Redis behind a fault proxy. wrap may wrap the store.
 func single(t *testing.T, args []string, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	server := testhost.StartRedis(t, args...)
 	client, proxy := faultproxy.NewClient(t, server)
@@ -66,7 +66,7 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 	}
 }
 
-// serverFaults returns the faults of a server. loses is that of a kill.
+// serverFaults returns the faults of a server. loses belongs to the fault that kills the server.
 func serverFaults(t *testing.T, s *testhost.Redis, loses func() []int) []fault {
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }

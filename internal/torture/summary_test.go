@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// summary holds the figures of all tests of the process, by fault. docs/reliability.md shows those of a long run.
+// summary holds the figures of all tests of the process, by fault. docs/reliability.md shows the figures of a long
+// run.
 var summary struct {
 	mu   sync.Mutex
 	rows map[string]row
@@ -35,7 +36,7 @@ func tally(fault string, more row) {
 	}
 }
 
-// summarize returns the table in Markdown, or "" if there was nothing.
+// summarize returns the table in Markdown, or "" if there are no figures.
 func summarize() string {
 	var b strings.Builder
 	for _, other := range []bool{false, true} {

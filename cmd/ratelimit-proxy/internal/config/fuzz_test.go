@@ -63,7 +63,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// textOf returns a key as it is written in a configuration.
+// textOf returns a key in the form that a configuration has.
 func textOf(k Key) (text string) {
 	for _, p := range k {
 		switch p.Kind {

@@ -18,7 +18,7 @@ func (r *running) raw(tb testing.TB, path string) (response string) {
 	return r.send(tb, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
 
-// No server that resolves "..", in whatever way, leaves the path of the upstream's URL.
+// A forwarded path cannot leave the path of the upstream's URL, no matter how the upstream resolves "..".
 func TestUpstreamPathIsBoundary(t *testing.T) {
 	up := behind(t, nil)
 	c := parse(t, "upstreams: {main: {url: '%s/public'}}\n", up.URL)
@@ -100,7 +100,7 @@ func TestNginxStaysBelowUpstreamPath(t *testing.T) {
 	}
 }
 
-// FuzzLeavesRoot reads paths in the ways of servers, one after the other.
+// FuzzLeavesRoot compares leavesRoot with the different ways in which servers read paths.
 func FuzzLeavesRoot(f *testing.F) {
 	for i, path := range upwards() {
 		f.Add(path, uint64(i)*0x9e3779b97f4a7c15)

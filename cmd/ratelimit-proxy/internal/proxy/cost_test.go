@@ -21,7 +21,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 
-// A request that no rule matches costs no call of the store, and nothing else for limits.
+// A request that matches no rule makes no store call, and limits cost it nothing else.
 func TestNoRuleCostsNothing(t *testing.T) {
 	allocs := func(yaml string) float64 {
 		p, err := New(parse(t, "upstreams: {main: {url: 'http://127.0.0.1:1'}}\nroutes: [{upstream: main, match: {paths: [/nowhere]}}]\n%s\n", yaml), slog.New(slog.DiscardHandler))

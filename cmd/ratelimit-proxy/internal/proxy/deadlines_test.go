@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failingBody is a body of one byte whose next Read fails as that of net/http: the request is
-// cancelled before Read returns.
+// failingBody is a body of one byte. Its second Read fails like that of net/http: the request is cancelled before
+// Read returns.
 type failingBody struct {
 	begun  bool
 	asked  <-chan struct{} // the upstream has the request
@@ -58,7 +58,7 @@ func TestStalledBodyIsAnswered(t *testing.T) {
 	require.Equal(t, http.StatusRequestTimeout, w.Code)
 }
 
-// A client that has gone gets nothing, nor does one that a stop cuts off. Neither is the upstream's fault.
+// A client that has gone, or that a stop cuts off, gets no response. This does not count as a fault of the upstream.
 func TestCancelledRequestGetsNoResponse(t *testing.T) {
 	for _, cause := range []error{context.Canceled, errStopped} {
 		for _, http2 := range []bool{false, true} {

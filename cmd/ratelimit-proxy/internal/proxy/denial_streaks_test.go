@@ -44,8 +44,8 @@ func requestOf(key any) *http.Request {
 	return r
 }
 
-// counting returns a handler that charges requests by a rule of one request an hour, with the
-// given memory for counters and without an upstream.
+// counting returns a handler that limits each key to one request an hour. size is the memory for counters. There is
+// no upstream.
 func counting(t *testing.T, size string) (*running, func(*http.Request) int) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}

@@ -169,8 +169,8 @@ func TestDenialKeepsConnectionAfterShortBody(t *testing.T) {
 	}
 }
 
-// The connection ends after a body that has arrived but is too long or malformed, since its rest would
-// be read as the next request.
+// If a body has arrived but is too long or malformed, the connection ends, because the rest of the body would be read
+// as the next request.
 func TestDenialEndsConnectionAfterUnreadableBody(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))

@@ -29,8 +29,8 @@ func (z countedZeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Uploads that the upstream doesn't read leave the other requests of their HTTP/2 connection
-// enough of its flow-control window.
+// If the upstream does not read uploads, the other requests on the same HTTP/2 connection still have enough of its
+// flow-control window.
 func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	t.Parallel()
 	const unread = 8
@@ -206,7 +206,7 @@ func (r *running) sendFields(tb testing.TB, fields ...string) int {
 	}
 }
 
-// HTTP/2 can carry what would be read differently, or can't be sent, over HTTP/1.
+// HTTP/2 can carry fields that cannot be sent over HTTP/1, or that would be read differently there.
 func TestInvalidFieldsOverHTTP2(t *testing.T) {
 	up := behind(t, nil)
 	p := overTLS(t, parse(t, `

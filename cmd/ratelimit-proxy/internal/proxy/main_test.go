@@ -39,7 +39,7 @@ func parse(tb testing.TB, format string, args ...any) config.Config {
 	return c
 }
 
-// parseAlone reads a configuration and adds nothing.
+// parseAlone reads a configuration without additions.
 func parseAlone(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
 	c, err := config.Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
@@ -217,7 +217,7 @@ type backend struct {
 	last atomic.Pointer[http.Request]
 }
 
-// behind starts an upstream, which answers "ok" if there is no handler.
+// behind starts an upstream. If h is nil, it answers "ok".
 func behind(tb testing.TB, h http.HandlerFunc) *backend {
 	u := &backend{}
 	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

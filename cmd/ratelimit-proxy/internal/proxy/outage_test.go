@@ -187,7 +187,7 @@ rules:
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
 }
 
-// A key of another type in Redis is no outage: other keys are still limited.
+// A key of another type in Redis does not count as an outage. Other keys are still limited.
 func TestWrongKeyTypeIsNoOutage(t *testing.T) {
 	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",

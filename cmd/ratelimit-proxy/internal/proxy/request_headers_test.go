@@ -53,7 +53,7 @@ func TestLegacyHeadersSwitch(t *testing.T) {
 	}
 }
 
-// Informational responses (1xx) are forwarded and leave the final header as it is.
+// Informational responses (1xx) are forwarded and do not change the final header.
 func TestEarlyHints(t *testing.T) {
 	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</x>; rel=preload")
@@ -77,7 +77,8 @@ func TestEarlyHints(t *testing.T) {
 	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
 }
 
-// A response without a Content-Type gets none: browsers would run a script in what looks like HTML.
+// The proxy does not add a Content-Type to a response without one, because browsers would run scripts in a text that
+// looks like HTML.
 func TestNoContentTypeIsGuessed(t *testing.T) {
 	up := answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-Content-Type-Options: nosniff\r\n\r\n<html>", false)
 	for _, p := range []*running{run(t, limited(t, up, "10/60s")), overTLS(t, limited(t, up, "10/60s"))} {

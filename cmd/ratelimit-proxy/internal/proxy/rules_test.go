@@ -191,7 +191,7 @@ rules:
 	require.False(t, p.passes(t, "/", "X-Key", "x"))
 }
 
-// The upstream may read any of several headers, cookies or parameters of one name.
+// If several headers, cookies or parameters have the same name, the upstream may read any of them.
 func TestRepeatedKeys(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `

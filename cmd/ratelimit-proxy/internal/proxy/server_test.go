@@ -59,7 +59,7 @@ func TestStopIsAnnouncedToIdleConnections(t *testing.T) {
 	require.NoError(t, <-stopped, "as soon as there is no connection")
 }
 
-// A stop ends HTTP/2 connections that have requests all the time, and loses none.
+// A stop ends HTTP/2 connections that always have requests, and no request is lost.
 func TestStopEndsBusyHTTP2Connections(t *testing.T) {
 	p := overTLS(t, limited(t, behind(t, nil).URL, "1000000/h"))
 	ended := make(chan error, 1)
