@@ -17,7 +17,8 @@ import (
 
 // A session and its user's index are two keys, on a Cluster often on two nodes, so that no script can change both. The
 // index is written first. An entry stays for settleTime, even if its session does not exist or is not bound to the
-// user. A Commit takes less than that, because maxTimeout bounds it: after a longer time, it cannot bind the session.
+// user. A Commit takes less than that, because maxTimeout bounds it. But a node that stops for a minute with the Commit
+// in its buffer may run it later, and bind a session that is not in the index.
 //
 // The entry of a session that was just removed is dropped at once. A Commit under way finds the session gone, and a new
 // session has a new locator.

@@ -142,6 +142,7 @@ func testListWithoutEnded(t *testing.T, s *subject) {
 	requireNoError(t, s.store.Destroy(t.Context(), destroyed.locator, destroyed.digest))
 	s.requireListed(t, "ada", idle, kept)
 	s.advance(t, 9)
+	s.requireListed(t, "ada", idle, kept) // does not count as use
 	requireNoError(t, s.commit(t, kept, nil))
 	s.advance(t, 1)
 	s.requireListed(t, "ada", kept)
