@@ -92,16 +92,14 @@ type nextHandler struct{ http.Handler }
 // route passes r to the mux.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	g, ok := w.(*gate)
-	if !ok || g.x.srv != s { // a middleware has replaced the writer
+	if !ok || g.x.srv != s || r != g.x.made { // a middleware has replaced the writer or the request
 		x := exchangeOf(r.Context())
 		if x == nil || x.srv != s { // and has lost the context
 			s.serve(w, r, http.HandlerFunc(s.route), false)
 			return
 		}
 		g = x.gateOn(w)
-	}
-	if r != g.x.made {
-		g.x.host.SetRequest(r) // a middleware's copy, for the answer to an unknown route
+		g.x.host.SetRequest(r) // for the answer to an unknown route
 	}
 	defer g.x.endHandler(r)
 	if g.x.refused != nil {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -292,4 +293,17 @@ func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 	rec := send(srv, r.WithContext(reqctx.Preset(r.Context(), mark, "fake")))
 	require.Equal(t, "\"fake\"\n", rec.body)
 	require.Equal(t, "fake", rec.Header.Get("X-Mark"), "a preset is committed like a value of Set")
+}
+
+// A middleware that replaces the context makes the request begin again, with all that its route requires.
+func TestUseThatLosesTheContext(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	provideBoth(srv)
+	srv.Use(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.Background()))
+		})
+	})
+	srv.HandleFunc("GET /", nothing, server.Require(account))
+	require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
 }
