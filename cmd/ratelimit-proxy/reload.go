@@ -126,7 +126,7 @@ func ping(ctx context.Context, url string) (addr string, err error) {
 	return o.Addr, client.Ping(ctx).Err()
 }
 
-// reload replaces the configuration by that of the file and the flags.
+// reload replaces the configuration with the one that the file and the flags define.
 func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause string) {
 	var c config.Config
 	err := r.p.Reload(func() (_ config.Config, err error) {

@@ -148,7 +148,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// listen opens all addresses or none. The address of /healthz and /metrics is the last.
+// listen opens all addresses. If one fails, it closes the others. The address of /healthz and /metrics is the last.
 func listen(p *proxy.Proxy, c config.Config) (out []net.Listener, err error) {
 	defer func() {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Config is the configuration of a proxy. The zero value of a field means its default.
 type Config struct {
-	// Listen are the addresses that clients connect to. Default: 127.0.0.1:8080.
+	// Listen lists the addresses to which clients connect. Default: 127.0.0.1:8080.
 	Listen []Listener `yaml:"listen"`
 	// Admin is the address of /healthz and /metrics. Default: none.
 	Admin string `yaml:"admin"`
@@ -25,16 +25,16 @@ type Config struct {
 	// Replicas is the number of proxies that share the Redis; see OnError. Default: 1.
 	Replicas int `yaml:"replicas"`
 
-	// TrustedProxies are the proxies in front of this one, which may send ClientHeader.
+	// TrustedProxies lists the proxies in front of this one. They may send ClientHeader.
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"`
 	// ClientHeader names the client's address. Default: X-Forwarded-For.
 	ClientHeader string `yaml:"client_header"`
 
-	// Upstreams are the servers behind the proxy, by name.
+	// Upstreams lists the servers behind the proxy, by name.
 	Upstreams map[string]Upstream `yaml:"upstreams"`
 	// Routes choose the upstream: the first that matches. Default: the only upstream.
 	Routes []Route `yaml:"routes"`
-	// Rules are the limits. All that match a request, up to one with Last, have to allow it.
+	// Rules lists the limits. All rules that match a request, up to the first one with Last, have to allow it.
 	Rules []Rule `yaml:"rules"`
 
 	Headers  Headers  `yaml:"headers"`
@@ -54,7 +54,8 @@ type Listener struct {
 	// Cert and Key are PEM files for TLS and HTTP/2, which are reloaded when they change.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// ProxyProtocol are the addresses that must begin their connections with a PROXY protocol header. Others must not.
+	// ProxyProtocol lists the client addresses whose connections must begin with a PROXY protocol header. Other
+	// connections must not.
 	ProxyProtocol []netip.Prefix `yaml:"proxy_protocol"`
 }
 
@@ -88,11 +89,11 @@ type Route struct {
 type Match struct {
 	// Methods are names such as GET.
 	Methods []string `yaml:"methods"`
-	// Hosts are names without a port: "example.com", "[::1]", or "*.example.com" for subdomains.
+	// Hosts lists names without a port: "example.com", "[::1]", or "*.example.com" for subdomains.
 	Hosts []string `yaml:"hosts"`
-	// Paths are patterns of the cleaned and decoded path: "/users/*/orders", "/my files/**".
+	// Paths lists patterns for the cleaned and decoded path: "/users/*/orders", "/my files/**".
 	Paths []string `yaml:"paths"`
-	// Headers are values of request headers by name; "*" is any value.
+	// Headers maps the names of request headers to their values. The value "*" matches any value.
 	Headers map[string]string `yaml:"headers"`
 }
 
@@ -152,7 +153,7 @@ type Tier struct {
 	Limits []Limit  `yaml:"limits"`
 }
 
-// Headers are switches for request and response headers.
+// Headers has switches for request and response headers.
 type Headers struct {
 	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset. Default: true.
 	Legacy *bool `yaml:"legacy"`
@@ -168,7 +169,7 @@ type Status struct {
 	Path string `yaml:"path"`
 	// Header enables the request header X-RateLimit-Status. Default: true.
 	Header *bool `yaml:"header"`
-	// Allow are the addresses of clients that may read the status. Default: none.
+	// Allow lists the addresses of clients that may read the status. Default: none.
 	Allow []netip.Prefix `yaml:"allow"`
 	// Token lets any client that sends it read the status.
 	Token string `yaml:"token"`

@@ -157,7 +157,7 @@ func meansDefault(field reflect.Value, name string) bool {
 	}
 }
 
-// parsers are the functions that read values from text, by their types.
+// parsers has the functions that read values from text, by the type of the value.
 var parsers = map[reflect.Type]func(string) (any, error){
 	reflect.TypeFor[Rate]():          parserOf(ParseRate),
 	reflect.TypeFor[Size]():          parserOf(parseSize),

@@ -48,8 +48,8 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// unmapPrefix returns p as a network of IPv4 addresses if it contains only translated ones, or else p, without the bits of
-// a host.
+// unmapPrefix returns p as an IPv4 network if it contains only translated IPv4 addresses. Otherwise, it returns p.
+// The result has no host bits.
 func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if a := netaddr.Plain(p.Addr()); a.Is4() && p.Addr().Is6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a, p.Bits()-96)

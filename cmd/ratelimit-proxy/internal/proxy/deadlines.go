@@ -35,7 +35,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Durati
 	return out
 }
 
-// bodyOf returns the body of the request that w answers, nil if it has none.
+// bodyOf returns the body of the request that w answers, or nil if it has no body.
 func bodyOf(w http.ResponseWriter) *requestBody {
 	for {
 		switch outer := w.(type) {

@@ -110,7 +110,7 @@ func (g *generation) rulesFor(r *http.Request, path string) (out []*rule) {
 	return out
 }
 
-// upstreamFor returns the upstream of the first route that matches, nil if none does.
+// upstreamFor returns the upstream of the first route that matches, or nil if no route matches.
 func (g *generation) upstreamFor(r *http.Request, path string) *upstream {
 	for i := range g.config.Routes {
 		if route := &g.config.Routes[i]; matches(&route.Match, r, path) {
@@ -198,8 +198,8 @@ func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// observeResponse is called with the upstream's final header. Headers set earlier would be lost: net/http/httputil removes
-// them when it forwards an informational response (1xx).
+// observeResponse is called with the upstream's final header. It does not set headers earlier, because
+// net/http/httputil removes them when it forwards an informational response (1xx).
 func (f *forwarding) observeResponse(res *http.Response) error {
 	if res.StatusCode < 100 {
 		return fmt.Errorf("the status is %d", res.StatusCode)

@@ -35,7 +35,7 @@ func newStatus(res ratelimit.Result, limit ratelimit.Rule, now time.Time) status
 	}
 }
 
-// statusHeaders are the response headers, in the spelling of net/http.
+// statusHeaders lists the response headers, in the spelling of net/http.
 var statusHeaders = [...]string{
 	"X-Ratelimit-Maxrequests", "X-Ratelimit-Requests", "X-Ratelimit-Remaining", "X-Ratelimit-Ttl", "X-Ratelimit-Reset",
 }
@@ -47,8 +47,8 @@ func (s *status) writeHeaders(h http.Header) {
 	}
 }
 
-// hasStatusHeaders reports whether an upstream has sent some of the headers. Then the proxy sends none of its own, since
-// a mixture would be meaningless.
+// hasStatusHeaders reports whether an upstream has sent some of the headers. Then the proxy sends no such headers,
+// because a mixture of both has no meaning.
 func hasStatusHeaders(h http.Header) bool {
 	for _, name := range statusHeaders {
 		if len(h[name]) > 0 {

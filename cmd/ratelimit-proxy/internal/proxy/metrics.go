@@ -26,7 +26,7 @@ type metricSet struct {
 // metricPrefix begins the names of all metrics.
 const metricPrefix = "ratelimit_proxy_"
 
-// durations are the upper bounds of the histograms' buckets, in seconds.
+// durations lists the upper bounds of the histograms' buckets, in seconds.
 var durations = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 func newMetricSet(p *Proxy) *metricSet {
@@ -59,7 +59,7 @@ func metricName(name string, labels ...string) string {
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// ruleCounters are the metrics of one rule.
+// ruleCounters holds the metrics of a rule.
 type ruleCounters struct {
 	allowed, denied, shadowDenied, refused, failed *metrics.Counter
 
@@ -94,7 +94,7 @@ func (c *metricSet) observeDenials(rule *ruleCounters, n int64) {
 	rule.maxDenials.Set(max(rule.maxDenials.Get(), float64(n)))
 }
 
-// upstreamMetrics are the metrics of one upstream.
+// upstreamMetrics holds the metrics of an upstream.
 type upstreamMetrics struct {
 	responses [5]*metrics.Counter // by the first digit of the status, less 1
 	times     *metrics.PrometheusHistogram

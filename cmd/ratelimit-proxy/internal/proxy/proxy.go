@@ -118,8 +118,8 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// policyFor returns the policy for the rules with a name. All generations share it, since each new policy would add
-// properties to every later generation. Its fields are those of the latest rule.
+// policyFor returns the policy for the rules with a name. All generations share the policy, because each new policy
+// adds properties to every later generation. The policy's fields come from the latest rule.
 func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
 	if p.policies[rule] == nil {
 		p.policies[rule] = &ratelimit.Policy{Name: rule}

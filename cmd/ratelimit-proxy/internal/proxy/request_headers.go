@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// proxyHeaders are headers in which proxies describe the client or its request. CGI programs read "Proxy" as a setting.
-// Headers that begin with X-Forwarded, X-Original- or X-Envoy- belong to them, too.
+// proxyHeaders lists headers in which proxies describe the client or its request. CGI programs read "Proxy" as a
+// setting. Headers that begin with X-Forwarded, X-Original- or X-Envoy- are also proxy headers.
 var proxyHeaders = map[string]bool{
 	"Forwarded": true, "Forwarded-For": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Remote-Ip": true, "X-Remote-Addr": true, "Remote-Addr": true,
 	"Client-Ip": true, "Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "X-Proxyuser-Ip": true, "X-Originating-Ip": true,
@@ -29,8 +29,8 @@ func isProxyHeader(name string) bool {
 	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
-// notInTrailer are headers about framing, routing or access. They must not be in a trailer (RFC 9110, 6.5.1), but some
-// servers add trailers to the header.
+// notInTrailer lists headers about framing, routing or access. They must not be in a trailer (RFC 9110, 6.5.1), but
+// some servers add trailers to the header.
 var notInTrailer = map[string]bool{
 	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true,
 	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,

@@ -34,8 +34,8 @@ type Server struct {
 // errStopped is the cause that cancels requests at the end of the grace period.
 var errStopped = errors.New("proxy: stopped")
 
-// These are the flow-control windows of HTTP/2, in bytes. By default, the window of a stream is as large as the window of
-// the connection, so that one upload that nobody reads would block all other uploads.
+// These are the flow-control windows of HTTP/2, in bytes. By default, a stream's window is as large as the
+// connection's window. Then a single upload that nobody reads blocks all other uploads.
 const (
 	streamWindow = 256 << 10
 	connWindow   = 4<<20 - 1 // the largest that net/http accepts
@@ -54,7 +54,7 @@ func (p *Proxy) Server() *Server {
 	return s
 }
 
-// AdminServer returns a server for [Proxy.Admin], with an address of its own.
+// AdminServer returns a server for [Proxy.Admin], which needs a separate address.
 func (p *Proxy) AdminServer() *Server {
 	s := p.newServer()
 	s.http.Handler = s.logPanics(p.Admin().ServeHTTP)

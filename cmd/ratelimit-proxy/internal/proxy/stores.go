@@ -31,7 +31,7 @@ type store struct {
 	layers map[string]*layer.Store // above base, by on_error
 }
 
-// storeSettings are the settings that a store is made of.
+// storeSettings holds the settings from which a store is made.
 type storeSettings struct {
 	redis    string
 	timeout  time.Duration
@@ -156,8 +156,8 @@ func hideQuota(onError string, res *ratelimit.Result) {
 	}
 }
 
-// reportShadow counts the requests that a shadow rule would have denied. For each rule, it logs at most one in a second,
-// since clients decide how often this happens.
+// reportShadow counts the requests that a shadow rule would have denied. For each rule, it logs at most one request
+// per second, because clients decide how often this happens.
 func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 	r := g.ruleOfOp(op)
 	if err != nil {

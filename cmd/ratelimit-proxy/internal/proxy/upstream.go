@@ -96,7 +96,7 @@ func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 // connAddrsKey is the key of [connAddrs] in a request's context.
 type connAddrsKey struct{}
 
-// connAddrs are the two ends of a client's connection.
+// connAddrs holds the addresses of the two ends of a client's connection.
 type connAddrs struct{ client, local netip.AddrPort }
 
 // dialWithHeader returns a dialer of connections that begin with a PROXY protocol header.
@@ -121,7 +121,7 @@ func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, s
 	}
 }
 
-// rewriteURL directs a request to the upstream, whatever its Host and the URL in its first line are.
+// rewriteURL directs a request to the upstream. It ignores the Host and the URL in the request's first line.
 func (u *upstream) rewriteURL(in, out *http.Request) {
 	out.URL.Scheme, out.URL.Host = u.url.Scheme, u.url.Host
 	if u.url.Path != "" && u.url.Path != "/" {
@@ -139,7 +139,7 @@ func (u *upstream) rewriteURL(in, out *http.Request) {
 // flushInterval is the longest time that a part of a response waits for the next part.
 const flushInterval = 20 * time.Millisecond
 
-// buffers are the buffers for copying bodies.
+// buffers holds buffers for copying bodies.
 var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
 // bufferPool implements [httputil.BufferPool].
