@@ -102,7 +102,8 @@ func addMembers(h http.Header, name, line string) {
 	h[name] = []string{line}
 }
 
-// writeXHeaders sets the X-RateLimit fields, unless they are those of a policy with no more units left.
+// writeXHeaders sets the X-RateLimit fields, unless they already describe a policy with the same number of units left
+// or fewer.
 func writeXHeaders(h http.Header, sum Result) {
 	remaining := min(sum.Remaining, sum.Limit)
 	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {

@@ -11,13 +11,13 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// DenyCacheOptions configure the layer that remembers the store's denials and repeats them while the store would. A
+// DenyCacheOptions configures the layer that remembers the store's denials and repeats them while the store would. A
 // denied client then costs a look-up in memory instead of a call. The zero value is usable.
 //
-// A denial of n units denies takes of n or more units by the same rule, until the time of the call plus RetryAfter. A take
-// that leaves no units counts as a denial of one unit. If a rule has a Block, the store sees every denial until the block
-// begins, and then none until it ends. A group of takes, such as a policy's, is denied if one of them is and the cache
-// knows all others. All other ops go to the store.
+// A denial of n units denies takes of n or more units by the same rule, until the time of the call plus RetryAfter. A
+// take that leaves no units counts as a denial of one unit. If a rule has a Block, the store sees every denial until
+// the block begins, and no denials during the block. A group of takes, such as a policy's, is denied if a take is
+// denied and the cache knows all other takes. All other ops go to the store.
 //
 // Without [DenyCacheOptions.Block], a take passes if and only if it would pass without the cache, with exceptions that deny
 // longer, until the reported RetryAfter at most: another process, or a failed call that took effect, may reset or refund,

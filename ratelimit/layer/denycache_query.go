@@ -33,8 +33,8 @@ func mayInvalidate(op ratelimit.Op) bool {
 	}
 }
 
-// answer sets the results of a denied group of takes. It returns false if the set does not know all of them, or none is
-// denied.
+// answer sets the results of a denied group of takes. It returns false if the set does not know all takes, or if no
+// take is denied.
 func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.Result, now time.Duration) bool {
 	known, denied := make([]*denial, 0, 8), false
 	for i := range ops {

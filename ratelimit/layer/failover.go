@@ -40,12 +40,13 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// FailoverOptions configure the layer that answers in time, even if the store fails. The zero value is usable.
+// FailoverOptions configures the layer that answers in time, even if the store fails. The zero value is usable.
 //
-// When a call of the store fails or the circuit breaker is open, the rule's [Mode] decides the result of takes, peeks and
-// adds. Its source is [ratelimit.FromFailover]; unknown fields are 0, and there is no receipt. The strictest mode in a
-// group applies to the whole group, and a group with a denied take charges nothing. Counts, refunds and resets need the
-// store's counter: they, and all ops of the same call, return an [*UnavailableError] in every mode.
+// When a call of the store fails or the circuit breaker is open, the rule's [Mode] decides the result of takes, peeks
+// and adds. The result's source is [ratelimit.FromFailover]. Unknown fields are 0, and there is no receipt. The
+// strictest mode in a group applies to the whole group, and a group with a denied take charges nothing. Counts,
+// refunds and resets need the store's counter: they, and all ops of the same call, return an [*UnavailableError] in
+// every mode.
 //
 // The breaker opens if Ratio of at least ten calls in the last second (or two Timeouts) failed, or if ten calls failed in
 // sequence and none has succeeded for a Timeout. Denials, invalid ops and callers that leave do not count as failures. A

@@ -76,7 +76,7 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return s.outermost.Do(ctx, ops)
 }
 
-// DoOne is Do with a list of one.
+// DoOne is Do for a single op.
 func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	return s.outermost.DoOne(ctx, op)
 }

@@ -127,7 +127,7 @@ func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (
 	return res, true, check(ctx, []ratelimit.Op{op})
 }
 
-// source returns the list that contains a key, FromStore if none does.
+// source returns the list that contains a key, or FromStore if no list contains it.
 func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	var addresses netip.Prefix
 	if len(lists.allow.networks.lengths)+len(lists.deny.networks.lengths) > 0 {

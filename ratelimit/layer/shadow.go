@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ShadowOptions configure the layer of shadow rules. They count as if they were enforced, but deny nothing, so that you
-// can see the effect of a limit before you enforce it. The zero value makes every rule a shadow rule.
+// ShadowOptions configures the layer for shadow rules. Shadow rules count as if they were enforced, but deny nothing,
+// so that you can see the effect of a limit before you enforce it. The zero value makes every rule a shadow rule.
 //
 // The store decides and charges takes, peeks and adds by a shadow rule. The layer returns the store's result, but always
 // Allowed and from [ratelimit.FromShadow]; Violated reports that the store denied the op. If the store fails, or the take is
@@ -37,8 +37,9 @@ type shadowLayer struct {
 	passed, denied, failed atomic.Uint64
 }
 
-// ShadowStats count the takes by shadow rules: those that would have passed, those that would have been denied, and those
-// for which the store returned an error, such as [ratelimit.ErrTooLarge].
+// ShadowStats counts the takes of shadow rules. Passed counts the takes that the rule would have allowed, Denied the
+// takes that it would have denied, and Failed the takes for which the store returned an error, such as
+// [ratelimit.ErrTooLarge].
 type ShadowStats struct{ Passed, Denied, Failed uint64 }
 
 // newShadow returns a layer around inner.

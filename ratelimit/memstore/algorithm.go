@@ -26,8 +26,8 @@ type algorithm interface {
 	// wordsNeeded returns the number of words that the state needs before n units are charged, or 0 if
 	// the entry is enough. The state of a new counter is zero.
 	wordsNeeded(s state, r *rule, n, now, prepaid int64) int
-	// begin makes a state that of an unused counter. Its words are zero, and as many as n units need.
-	// No other counter has had the generation.
+	// begin sets a state to that of an unused counter. Its words are zero, and there are as many of them as n units
+	// need. The generation was never used for another counter.
 	begin(s state, r *rule, n, now, generation, prepaid int64)
 	// reshape copies a state to zero words, of the number that it needs before n units are charged.
 	reshape(s state, r *rule, to []uint32, n, now, prepaid int64)
@@ -66,7 +66,7 @@ func (r *rule) hasBlock() bool {
 	return r.Algorithm == storage.Buckets || r.Algorithm == storage.Log
 }
 
-// check sets the fields of res that a take of n units would have, except Receipt and those of a Block.
+// check sets the fields of res to the result of a take of n units, except for Receipt and the fields of a Block.
 func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) {
 	if r.Limit == 0 {
 		res.Allowed = true

@@ -1,7 +1,7 @@
 package memstore
 
-// arena holds the states that are too large for an entry. The blocks of one size are in a slice without
-// pointers and without gaps: the last block replaces one that is freed, so that the slice can shrink.
+// arena holds the states that are too large for an entry. The blocks of the same size are in a slice without pointers
+// and without gaps. When a block is freed, the last block replaces it, so that the slice can shrink.
 type arena struct {
 	classes []class
 	bytes   int64
@@ -88,8 +88,8 @@ func (a *arena) resize(c, n int) {
 // bytesFor returns the bytes of n blocks.
 func (c *class) bytesFor(n int) int64 { return allocatedBytes(4 * int64(n) * int64(c.size)) }
 
-// shrink removes the free blocks of one class, if they are worth a copy. It reports whether there was such
-// a class.
+// shrink removes the free blocks of a class that has enough of them to be worth a copy. It reports whether there was
+// such a class.
 func (a *arena) shrink() bool {
 	for i := range a.classes {
 		c := &a.classes[i]

@@ -86,7 +86,7 @@ func (g *group) check() (denied bool, err error) {
 	return false, err
 }
 
-// add charges units whatever the limit and the Block.
+// add charges units even beyond the limit and during a Block.
 func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
 	r := ruleFor(op)
 	if op.N == 0 {

@@ -119,7 +119,7 @@ func (m *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return out, nil
 }
 
-// DoOne is Do with a list of one. It allocates nothing on a known key, unless a log grows.
+// DoOne is Do for a single op. It does not allocate for a known key, unless a log grows.
 func (m *Store) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)

@@ -37,7 +37,7 @@ func (t *table) homeOf(hash uint64) uint64 {
 	return high
 }
 
-// find returns the entry of hash, nil if there is none.
+// find returns the entry of hash, or nil if there is none.
 func (t *table) find(hash uint64) *entry {
 	if t.used == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// line holds the callers that wait for one key. The first of them calls the store, or waits until it may. Queue.mu guards
-// it.
+// line holds the callers that wait for the same key. The first caller calls the store, or waits until it may call it.
+// Queue.mu guards it.
 type line struct {
 	key     string
 	waiters []*waiter
@@ -36,7 +36,8 @@ func (w *waiter) wake(err error) {
 	}
 }
 
-// join adds a caller to the line of key. It returns an error if the caller's wait would be in vain.
+// join adds a caller to the line of key. It returns an error if the line is full or the caller cannot get its units
+// in time.
 func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

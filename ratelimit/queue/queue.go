@@ -1,5 +1,5 @@
-// Package queue makes callers wait for quota instead of denying them, in the order in which they came, for each key of one
-// rule. It is for work that can wait, such as calls of an API that has a limit.
+// Package queue makes callers wait for quota instead of denying them. For each key of a rule, callers wait in the
+// order in which they came. It is for work that can wait, such as calls to an API that has a limit.
 package queue
 
 import (
@@ -24,22 +24,22 @@ var (
 
 // Options configure a [Queue]. The zero value is usable.
 type Options struct {
-	// MaxWaiting is the maximum number of callers that wait for one key, including the caller that calls the store. The
-	// zero value means 1024.
+	// MaxWaiting is the maximum number of callers that wait for the same key, including the caller that calls the
+	// store. The zero value means 1024.
 	MaxWaiting int
 	// Bursts lets waiting callers pass as soon as the rule allows, such as a whole quota when a fixed window begins.
 	// Otherwise, once quota is short, callers pass at an even pace: n × Per/Limit passes after a caller of n units.
 	Bursts bool
 }
 
-// Queue makes callers wait for the quota of one rule. It is safe for concurrent use.
+// Queue makes callers wait for the quota of a rule. It is safe for concurrent use.
 //
 // Only the first caller in a key's line calls the store, and not before the time that the store has last returned. So the
 // callers of a key pass one after another, as fast as the store can answer in sequence at most. There is no order between
 // processes.
 //
-// A Queue has no goroutine. It stores nothing for a key without waiting callers, so the next caller passes at once if the
-// rule allows it, whatever the pace was. For a permanent pace, use a GCRA with a small burst.
+// A Queue has no goroutine. It stores nothing for a key without waiting callers, so the next caller passes at once if
+// the rule allows it, even if callers were slowed down before. For a permanent pace, use a GCRA with a small burst.
 type Queue struct {
 	limiter *ratelimit.Limiter
 	rule    ratelimit.Rule

@@ -95,8 +95,8 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 	return c
 }
 
-// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if the receipt cannot be
-// that of a charge of this counter.
+// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if the receipt cannot
+// belong to a charge of this counter.
 func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	c := &op.Receipt
 	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > layout.MaxCount ||

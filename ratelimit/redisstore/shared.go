@@ -7,8 +7,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// sharesCall reports whether an op that is a group by itself can share a script call with ops on other keys. A prepaid take
-// cannot, nor an op with a block, which needs a second key.
+// sharesCall reports whether an op that is a group by itself can share a script call with ops on other keys. A
+// prepaid take cannot. An op with a block cannot, because it needs a second key.
 func sharesCall(op *ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Add, ratelimit.Count:

@@ -22,8 +22,8 @@ type Options struct {
 	// Prefix is the beginning of all keys. It must not contain braces, which would affect a Cluster's choice of slots. The
 	// zero value means "ratelimit:".
 	Prefix string
-	// Timeout limits a call from the moment when it is made, whatever the client's own timeouts. The zero value means
-	// 250 ms.
+	// Timeout limits the duration of a call, including the wait for a connection, even if the client's timeouts are
+	// longer. The zero value means 250 ms.
 	Timeout time.Duration
 	// BatchSize is the maximum number of keys in one script call, up to 256. Redis runs nothing else during the call, which
 	// takes about 0.5 ms for 128 keys, or about 1.5 ms with logs. With 1, each key is its own call, which costs Redis and
@@ -134,7 +134,7 @@ func (s *Store) run(ctx context.Context, requests []request, deadline time.Time)
 	return nil
 }
 
-// DoOne is Do with a list of one.
+// DoOne is Do for a single op.
 func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	if err := validate(ctx, []ratelimit.Op{op}); err != nil {
 		return ratelimit.Result{}, err

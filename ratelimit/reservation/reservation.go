@@ -82,18 +82,18 @@ type Settlement struct {
 // Result returns the result of the take, which may be a denial.
 func (r *Reservation) Result() ratelimit.Result { return r.result }
 
-// Commit completes the reservation with a cost of actual units, 0 or more. It gives unused units back. It charges missing
-// units whatever the limit, because they have been used.
+// Commit completes the reservation with a cost of actual units, 0 or more. It gives unused units back. It charges
+// missing units even beyond the limit, because they have been used.
 //
 // Units are given back by a Refund, which is not always possible: a fixed window accepts units until it ends, buckets and
 // logs as long as they keep the charge, and a GCRA only if nothing was charged since. Otherwise, the units stay charged,
 // as the settlement shows.
 //
-// Only the first call of Commit or Cancel has an effect. Later calls, with any arguments, wait for it and return the same
-// settlement and error. This includes an error of the store, which may have charged or given back units; Charged is then
-// the maximum. If ctx ends during the call, that is such an error; if it has ended before, only this call fails. Commit
-// returns a [*ratelimit.DeniedError] if the reservation was denied, [ratelimit.ErrOp] if actual is negative, and
-// [ErrExpired] if there are units to give back after the Lifetime.
+// Only the first call of Commit or Cancel has an effect. Later calls, with any arguments, wait for it and return the
+// same settlement and error. This includes an error of the store, which may have charged or given back units; Charged
+// is then the maximum. If ctx ends during the call, this counts as such an error. If ctx has ended before, only this
+// call fails. Commit returns a [*ratelimit.DeniedError] if the reservation was denied, [ratelimit.ErrOp] if actual is
+// negative, and [ErrExpired] if there are units to give back after the Lifetime.
 func (r *Reservation) Commit(ctx context.Context, actual int64) (Settlement, error) {
 	switch {
 	case actual < 0:

@@ -165,7 +165,7 @@ func validateInterval(op *ratelimit.Op) error {
 	return nil
 }
 
-// validatePrepaid checks op's Prepaid: only a take that is a group of its own can have one.
+// validatePrepaid checks op's Prepaid. Only a take that is the only op of its group can have one.
 func validatePrepaid(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case len(before) > 0:

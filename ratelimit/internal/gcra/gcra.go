@@ -53,8 +53,8 @@ func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
 	return remaining, retry, reset
 }
 
-// Quotient divides integers that are not negative, of up to 64 bits. Small ones divide in half the time. The result is
-// at most half of the largest int64, so that a sum with a time does not overflow.
+// Quotient divides integers of up to 64 bits that are not negative. It divides small integers in half the time. The
+// result is at most half of the largest int64, so that a sum with a time does not overflow.
 func Quotient(a, b int64) int64 {
 	if uint64(a|b)>>32 == 0 {
 		return int64(uint32(a) / uint32(b))

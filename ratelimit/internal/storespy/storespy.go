@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Func is a store that runs a single op as a list of one.
+// Func is a store that runs a single op as a list with one element.
 type Func func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error)
 
 // Do calls the function.
@@ -17,7 +17,7 @@ func (f Func) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, e
 	return f(ctx, ops)
 }
 
-// DoOne calls the function with a list of one.
+// DoOne calls the function with a list that has one element.
 func (f Func) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	out, err := f(ctx, []ratelimit.Op{op})
 	if err != nil {
