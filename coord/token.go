@@ -112,7 +112,7 @@ func (t *Tokens) Use(ctx context.Context, id, by string) (Token, error) {
 	return t.store.Use(ctx, key, by)
 }
 
-// Inspect returns a token in any state and changes nothing. It returns ErrUnknown if there is none.
+// Inspect returns a token in any state and changes nothing. It returns ErrUnknown if there is no such token.
 //
 // A Use or a Revoke that failed with ErrStore may still be on its way to Redis, so a usable token may be used a moment
 // later. The other states are final.

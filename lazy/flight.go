@@ -70,7 +70,7 @@ func (f *Flight) Value(key any) any {
 	return f.Context.Value(key)
 }
 
-// join adds a waiter, which then calls Wait. It reports false, and adds none, if f was abandoned.
+// join adds a waiter, which then calls Wait. If f was abandoned, join adds no waiter and reports false.
 func (f *Flight) join() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +163,7 @@ func (f *Flight) Wait(ctx context.Context, caller *Flight) (any, error) {
 	return f.outcome, nil
 }
 
-// leave removes a waiter. It reports false if the outcome is there, which the waiter then has to take. When the last
+// leave removes a waiter. It reports false if f already has an outcome, which the waiter then must use. When the last
 // waiter leaves a computation without an owner, the computation is cancelled and cannot be joined any more.
 func (f *Flight) leave() bool {
 	f.mu.Lock()

@@ -10,8 +10,9 @@ import (
 // ErrGoexit is the error that the other waiters get if a function calls [runtime.Goexit], as t.FailNow does.
 var ErrGoexit = errors.New("lazy: the function called runtime.Goexit")
 
-// PanicError is a panic of a lazily computed value. Every waiter panics with the same *PanicError, whatever goroutine
-// the function ran on. Only [http.ErrAbortHandler] is raised unwrapped, because net/http compares it by identity.
+// PanicError is a panic of a lazily computed value. Every waiter panics with the same *PanicError, even if the
+// function ran on another goroutine. Only [http.ErrAbortHandler] is raised unwrapped, because net/http compares it by
+// identity.
 type PanicError struct {
 	Name  string // the name of the value or task
 	Value any    // the value that the function panicked with

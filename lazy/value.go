@@ -136,7 +136,7 @@ func (v *Value[T]) joinPresent(wait bool) (w valueWait[T], ok bool) {
 	return valueWait[T]{flight: f}, f != nil && (!wait || f.join())
 }
 
-// join is joinPresent, but begins a computation if there is none. ctx is the caller's.
+// join is like joinPresent, but begins a computation if there is none. ctx is the caller's context.
 func (v *Value[T]) join(ctx context.Context, inline, wait bool) valueWait[T] {
 	v.mu.Lock()
 	defer v.mu.Unlock()

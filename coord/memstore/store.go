@@ -1,4 +1,4 @@
-// Package memstore stores tokens and leases in the memory of one process.
+// Package memstore stores tokens and leases in the memory of a process.
 package memstore
 
 import (
@@ -23,9 +23,10 @@ type Options struct {
 
 const bytesPerRecord = 512
 
-// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and for tests. It never
-// evicts, because an evicted token or lease could be granted again: a full store refuses new ones with [ErrFull]. Later
-// calls remove expired ones. It is safe for concurrent use, starts no goroutine and needs no closing.
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and for tests. It does
+// not evict anything, because an evicted token or lease could be granted again. A full store refuses new tokens and
+// leases with [ErrFull]. Later calls remove expired ones. It is safe for concurrent use, starts no goroutine and
+// needs no closing.
 //
 // Fencing numbers are the time in µs, or the last number plus 1 if that is larger. They grow as long as the Store exists,
 // even if the clock goes back.

@@ -17,8 +17,8 @@ import (
 
 // Each of these errors is wrapped together with coord.ErrStore.
 var (
-	// ErrNotSent means that the operation was not sent to Redis: no connection could be made, its handshake failed, or
-	// none was free within Options.Timeout. It was not done and will not be.
+	// ErrNotSent means that the operation was not sent to Redis and has no effect. No connection could be made, the
+	// handshake failed, or no connection was free within Options.Timeout.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply is
 	// unreadable. The operation may have been done, or may still be.

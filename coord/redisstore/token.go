@@ -48,7 +48,7 @@ func (s *Store) Revoke(ctx context.Context, key coord.TokenKey) error {
 	return coord.State(before).Err()
 }
 
-// decodeToken reads the reply of a script that returns a token. It returns ErrUnknown if there is none.
+// decodeToken reads the reply of a script that returns a token. It returns ErrUnknown if there is no token.
 func decodeToken(r redispipe.Reader, err error) (coord.Token, error) {
 	if err != nil {
 		return coord.Token{}, err

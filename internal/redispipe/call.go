@@ -64,7 +64,7 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// newCall returns a call whose deadline is the earlier one of deadline and that of ctx.
+// newCall returns a call whose deadline is deadline or the deadline of ctx, whichever is earlier.
 func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	c := calls.Get().(*call)
 	c.Call, c.ctx, c.deadline = what, ctx, deadline
@@ -112,8 +112,8 @@ func (c *call) fail(q *queue, reason error) {
 	}
 }
 
-// abandon finishes a call without a reply, unless it is finished already. If err is nil, the call's error is that of a
-// missed deadline. Only the call's caller calls it.
+// abandon finishes a call without a reply, unless it is finished already. If err is nil, the call gets the error for
+// a missed deadline. Only the caller of the call may use abandon.
 func (c *call) abandon(err error) {
 	switch was := c.state.Swap(finished); {
 	case was == finished:

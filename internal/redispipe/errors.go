@@ -152,7 +152,7 @@ func redact(reply redis.Error, prefix string) redis.Error {
 	return redacted(text)
 }
 
-// redacted is an error reply of which a part was removed.
+// redacted is an error reply without the parts that were removed from it.
 type redacted string
 
 func (r redacted) Error() string { return string(r) }

@@ -148,8 +148,8 @@ func (c *Cluster) KillMaster(slot int) *Redis {
 	return c.owner(slot).Redis
 }
 
-// Restart restarts the masters that KillMaster killed, and waits until no node considers another one dead. Then no
-// replica takes over any more.
+// Restart restarts the masters that KillMaster killed, and waits until no node considers another node dead. After
+// that, replicas do not take over.
 func (c *Cluster) Restart() {
 	c.tb.Helper()
 	for _, n := range c.nodes {

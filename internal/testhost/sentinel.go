@@ -87,8 +87,8 @@ func (s *Sentinel) WaitReplicated() {
 	waitCaughtUp(s.tb, s.Master, s.Replica)
 }
 
-// LoseWrites calls write while the replica is down, kills the master, and lets the replica take over. The replica has all
-// earlier writes, but not those of write. The servers must be [Durable].
+// LoseWrites calls write while the replica is down, kills the master, and lets the replica take over. The replica has
+// all earlier writes, but not the writes that write makes. The servers must be [Durable].
 func (s *Sentinel) LoseWrites(write func()) {
 	s.tb.Helper()
 	s.WaitReplicated()

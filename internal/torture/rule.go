@@ -9,8 +9,8 @@ import (
 type Rule struct {
 	// most returns the maximum number of units that may be admitted in an interval of length w, including its ends.
 	most func(w time.Duration) int64
-	// A denial is right if, for some w, more than denies(w) units were admitted in the last w or are asked for now.
-	// [math.MaxInt64] means that takes so long ago are no reason.
+	// A denial is right if, for some w, the units that were admitted in the last w, together with the requested
+	// units, are more than denies(w). [math.MaxInt64] means that takes of that age do not justify a denial.
 	denies func(w time.Duration) int64
 	// windows and known may be nil. They check what most cannot express, for allowed takes in the order of Received.
 	windows func(allowed []Take) error // only for runs in which no take failed

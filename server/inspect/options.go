@@ -13,9 +13,9 @@ type Options struct {
 	// Token is the bearer token for the page's data, with at least 16 characters. The zero value means a random one,
 	// which [Inspector.Token] returns.
 	Token string
-	// Hosts are the host names, without a port, with which the page may be requested, besides localhost and loopback
-	// addresses. Requests with other names are refused, so that another web site cannot read the page through its own
-	// DNS name.
+	// Hosts lists the host names, without a port, with which the page may be requested, in addition to localhost and
+	// loopback addresses. Requests with other names are refused, so that another web site cannot read the page
+	// through its own DNS name.
 	Hosts []string
 	// InsecureAllowRemote allows clients with other than loopback addresses, and lets [Listen] listen on such
 	// addresses. The token then crosses the network: use TLS.

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// latencies are the upper bounds of the rings for ordinary requests. One more ring has no bound. Each route keeps the
-// latest requests of each ring, so that many fast requests do not displace the few slow ones.
+// latencies lists the upper bounds of the rings for ordinary requests. The last ring has no bound. Each route keeps
+// the latest requests of each ring, so that many fast requests do not displace the few slow ones.
 var latencies = [...]time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}
 
 const (
@@ -28,7 +28,7 @@ type ring struct {
 	second  int64
 }
 
-// route is the counts and rings of one route.
+// route holds the counts and rings of a route.
 type route struct {
 	routeSummary
 	rings [rings]*ring // nil until a request belongs in it

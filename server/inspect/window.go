@@ -15,7 +15,7 @@ type second struct {
 	took histogram
 }
 
-// counts are the numbers of requests and store calls in a period.
+// counts holds the numbers of requests and store calls in a period.
 type counts struct {
 	Requests    uint32 `json:"requests"`
 	Failed      uint32 `json:"failed"`

@@ -34,9 +34,9 @@ func Preset[T any](r *http.Request, key reqctx.Key[T], v T) *http.Request {
 // Response is the response to a request of [Do].
 type Response struct {
 	*httptest.ResponseRecorder
-	// Resolved are the names of the properties that the request resolved, in alphabetical order. Those
-	// that failed are among them, and those that tasks resolved after the handler had returned.
-	// Properties without I/O, such as params, presets and values that the handler set are not.
+	// Resolved lists the names of the properties that the request resolved, in alphabetical order. It includes
+	// properties that failed, and properties that tasks resolved after the handler had returned. It does not include
+	// properties without I/O, such as params, presets, and values that the handler set.
 	Resolved []string
 }
 

@@ -18,7 +18,7 @@ import (
 // otherName replaces names beyond maxEntries.
 const otherName = "(other)"
 
-// buckets are the upper bounds of the histograms, in seconds.
+// buckets lists the upper bounds of the histograms, in seconds.
 var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // metrics contains the instruments and their attributes.

@@ -84,8 +84,8 @@ func (o *Observer) ResolveStart(ctx context.Context, name string) context.Contex
 	return &resolution{started, o, lazy.Current(ctx), span}
 }
 
-// parentOf returns the span of the first reader of the property that is resolved under ctx. Without one, it returns
-// the handler's span, which may be that of a middleware inside the server.
+// parentOf returns the span of the first reader of the property that is resolved under ctx. If that reader has no
+// span, it returns the handler's span, which may belong to a middleware inside the server.
 func parentOf(ctx context.Context) trace.Span {
 	span := trace.SpanFromContext(reqctx.Reader(ctx))
 	if span.SpanContext().IsValid() {

@@ -37,7 +37,7 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	return args, size
 }
 
-// commitErrors are the results of the commit script.
+// commitErrors maps results of the commit script to errors.
 var commitErrors = map[int64]error{
 	1:  nil,
 	0:  storage.ErrGone,

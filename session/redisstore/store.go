@@ -42,8 +42,9 @@ import (
 
 // An error that is not one of package session's is ErrNotSent, ErrNoReply, ErrKeyType, or a refusal by Redis.
 var (
-	// ErrNotSent means that a call was not sent to Redis: no connection could be made, its handshake failed, or none
-	// was free within Options.Timeout. The session is unchanged. After a Revoke, some sessions may be revoked.
+	// ErrNotSent means that a call was not sent to Redis. No connection could be made, the handshake failed, or no
+	// connection was free within Options.Timeout. The session is unchanged. After a Revoke, some sessions may be
+	// revoked.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply
 	// is unreadable. The operation may have been done, or may still be.

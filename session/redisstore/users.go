@@ -34,7 +34,7 @@ const (
 	dropSettled = settleTime        // the session has ended, or is not bound yet
 )
 
-// parallel is how many sessions of a user are read or removed at a time.
+// parallel is the number of sessions of a user that are read or removed at the same time.
 const parallel = 64
 
 // userKey names the index of a user with a hash, because a user's name may be personal.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Delta is the changes of one request to one session. Package session has checked it. It formats as "[redacted]".
+// A Delta holds the changes that a request makes to a session. Package session has checked it. It formats as
+// "[redacted]".
 type Delta struct {
 	redacted
 	Locator Locator
@@ -20,14 +21,14 @@ type Delta struct {
 	Limits  Limits            // Idle and Absolute are positive
 }
 
-// A Value is the stored value of a field, or none. It formats as "[redacted]".
+// A Value is the stored value of a field, or no value. It formats as "[redacted]".
 type Value struct {
 	redacted
 	Exists bool
 	Bytes  []byte // read-only; meaningless unless Exists
 }
 
-// A Change is the change of one field.
+// A Change describes the change of a field.
 type Change struct {
 	Op    Op
 	Value []byte // for OpSet; may be empty; the store keeps no reference to it
@@ -59,8 +60,8 @@ func (v Value) Equal(w Value) bool {
 	return v.Exists == w.Exists && (!v.Exists || string(v.Bytes) == string(w.Bytes))
 }
 
-// Counter returns the number that the field holds, 0 for none. It accepts only the text that OpAdd writes for a
-// number, so that all stores agree.
+// Counter returns the number that the field holds, or 0 if there is no value. It accepts only the text that OpAdd
+// writes for a number, so that all stores agree.
 func (v Value) Counter() (int64, error) {
 	if !v.Exists {
 		return 0, nil
@@ -94,8 +95,8 @@ func Lookup(fields map[string][]byte, name string) Value {
 	return Value{Exists: ok, Bytes: b}
 }
 
-// Apply returns the fields after the delta's changes, or ErrConflict if the fields are not those of Expect. The
-// result shares no bytes with the delta. Apply doesn't change old.
+// Apply returns the fields after the delta's changes, or ErrConflict if the fields do not match Expect. The result
+// shares no bytes with the delta. Apply doesn't change old.
 func (d Delta) Apply(old map[string][]byte) (map[string][]byte, error) {
 	for name, want := range d.Expect {
 		if !Lookup(old, name).Equal(want) {

@@ -1,5 +1,5 @@
-// Package storage has the types and errors of the methods of session.Store. Programs need it only to write a store of
-// their own, which package storetest tests.
+// Package storage has the types and errors of the methods of session.Store. Programs need it only if they have their
+// own store, which package storetest can test.
 package storage
 
 import (
