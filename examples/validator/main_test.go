@@ -28,10 +28,10 @@ func TestOrders(t *testing.T) {
 		{"/orders/eu?notify=x", `{"lines":[{"count":"2"}],"admin":true}`, 400,
 			`{"status":400,"title":"Bad Request","detail":"5 parameters are invalid","errors":[
 				{"parameter":"notify","source":"query","detail":"must be true or false"},
-				{"pointer":"#/lines/0/count","source":"json","detail":"must be a whole number, not a string"},
+				{"pointer":"#/email","source":"json","detail":"is missing"},
 				{"pointer":"#/lines/0/sku","source":"json","detail":"is missing"},
-				{"pointer":"#/admin","source":"json","detail":"is unknown"},
-				{"pointer":"#/email","source":"json","detail":"is missing"}]}`},
+				{"pointer":"#/lines/0/count","source":"json","detail":"must be a whole number, not a string"},
+				{"pointer":"#/admin","source":"json","detail":"is unknown"}]}`},
 		{"/orders/eu", `{"email":"` + strings.Repeat("x", 16<<10) + `"}`, 413,
 			`{"status":413,"title":"Request Entity Too Large","detail":"the request body is larger than 16384 bytes"}`},
 	} {
