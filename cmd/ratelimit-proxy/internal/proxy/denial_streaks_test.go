@@ -20,20 +20,20 @@ import (
 
 func TestDenialCountIsBounded(t *testing.T) {
 	b, c := newDenialStreaks(), newClock()
-	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
-	require.EqualValues(t, 2, b.increment("first", time.Hour, c.now()))
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.Now()))
+	require.EqualValues(t, 2, b.increment("first", time.Hour, c.Now()))
 	for i := range 100_000 {
-		b.increment(fmt.Sprint(i), time.Minute, c.now())
+		b.increment(fmt.Sprint(i), time.Minute, c.Now())
 	}
 	require.EqualValues(t, maxDenialKeys, b.size())
 	require.Len(t, b.keys, maxDenialKeys)
-	require.EqualValues(t, 3, b.increment("first", time.Hour, c.now()), "those stay that last for longest")
-	c.move(time.Hour + 1)
-	require.Zero(t, b.denialsInARow("first", c.now()))
-	require.EqualValues(t, 1, b.increment("first", time.Hour, c.now()))
+	require.EqualValues(t, 3, b.increment("first", time.Hour, c.Now()), "those stay that last for longest")
+	c.Advance(time.Hour + 1)
+	require.Zero(t, b.denialsInARow("first", c.Now()))
+	require.EqualValues(t, 1, b.increment("first", time.Hour, c.Now()))
 	b.reset("first")
 	b.reset("first")
-	require.Zero(t, b.denialsInARow("first", c.now()))
+	require.Zero(t, b.denialsInARow("first", c.Now()))
 	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
+	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -233,24 +234,8 @@ func behind(tb testing.TB, h http.HandlerFunc) *backend {
 	return u
 }
 
-// clock is a fake clock.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func newClock() *clock { return &clock{t: time.Date(2010, 11, 21, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
+func newClock() *storetest.ManualClock {
+	return storetest.NewClock(time.Date(2010, 11, 21, 12, 0, 0, 0, time.UTC))
 }
 
 func jsonLogger(l *logs) *slog.Logger {

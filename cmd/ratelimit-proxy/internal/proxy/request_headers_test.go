@@ -119,7 +119,7 @@ func TestNoHeadersWithoutRules(t *testing.T) {
 func TestHeadRangeAndNotModified(t *testing.T) {
 	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Etag", `"v1"`)
-		http.ServeContent(w, r, "x.txt", newClock().t, readSeeker("0123456789"))
+		http.ServeContent(w, r, "x.txt", newClock().Now(), readSeeker("0123456789"))
 	}).URL, "10/60s"))
 	a := p.do(t, "HEAD", "/", nil)
 	require.Equal(t, "10", a.Header.Get("Content-Length"))

@@ -100,7 +100,7 @@ rules:
   - {name: throttle, match: {paths: [/throttle]}, limits: [{algorithm: throttle, rate: 1/s}]}
   - {name: two, match: {paths: [/two]}, limits: [{name: s, rate: 1/s}, {name: m, rate: 2/m}]}
   - {name: block, match: {paths: [/block]}, limits: [{rate: 1/s, block: {after: 2, for: 10m}}]}
-`, behind(t, nil).URL), c.now)
+`, behind(t, nil).URL), c.Now)
 	count := func(path string) (n int) {
 		for p.passes(t, path) {
 			n++
@@ -108,7 +108,7 @@ rules:
 		return n
 	}
 	require.Equal(t, 2, count("/gcra"))
-	require.Equal(t, map[string]int64{"max_requests": 2, "requests": 2, "remaining": 0, "ttl": 2, "reset": c.now().Unix() + 2, "denials": 1}, p.status(t, "/gcra"))
+	require.Equal(t, map[string]int64{"max_requests": 2, "requests": 2, "remaining": 0, "ttl": 2, "reset": c.Now().Unix() + 2, "denials": 1}, p.status(t, "/gcra"))
 	require.Equal(t, 2, count("/log"))
 	require.Equal(t, 2, count("/stream"))
 	require.Equal(t, 2, count("/buckets"))
@@ -116,14 +116,14 @@ rules:
 	require.Equal(t, 1, count("/two"))
 	require.Equal(t, 1, count("/block"))
 	require.False(t, p.passes(t, "/block"))
-	c.move(time.Second)
+	c.Advance(time.Second)
 	require.Equal(t, 1, count("/gcra"))
 	require.Equal(t, 0, count("/log"))
 	require.Equal(t, 1, count("/throttle"))
 	require.Equal(t, 1, count("/two"))
 	require.Equal(t, 0, count("/block"), "it is shut out")
 	require.EqualValues(t, 2, p.status(t, "/two")["max_requests"], "the limit that one waits for")
-	c.move(10 * time.Second)
+	c.Advance(10 * time.Second)
 	require.Equal(t, 2, count("/log"))
 	require.Equal(t, 2, count("/buckets"))
 	require.Equal(t, 0, count("/two"))
@@ -140,7 +140,7 @@ rules:
     tiers:
       - {keys: [gold], limit: 3/10m}
       - {match: {headers: {X-Plan: silver}}, limit: 2/60s}
-`, behind(t, nil).URL), c.now)
+`, behind(t, nil).URL), c.Now)
 	for _, tier := range []struct {
 		headers []string
 		limit   int
@@ -264,7 +264,7 @@ upstreams: {main: {url: %q}}
 rules:
   - {name: tried, key: "{client.ip}", limit: 2/60s, shadow: true}
   - {name: real, key: "{client.ip}", limit: 7/60s}
-`, up.URL), c.now)
+`, up.URL), c.Now)
 	for range 7 {
 		a := p.get(t, "/")
 		require.Equal(t, 200, a.StatusCode)
@@ -279,7 +279,7 @@ rules:
 	lines := p.log.lines("a shadow rule")
 	require.Len(t, lines, 1, "of one second")
 	require.Contains(t, lines[0], `"rule":"tried"`)
-	c.move(time.Second)
+	c.Advance(time.Second)
 	require.False(t, p.passes(t, "/"))
 	require.Len(t, p.log.lines("a shadow rule"), 2)
 	require.EqualValues(t, 7, p.status(t, "/")["max_requests"])

@@ -17,12 +17,12 @@ const josh = "Basic am9zaDpkZXZpbnM="
 
 func TestFixedWindow(t *testing.T) {
 	up, c := behind(t, nil), newClock()
-	p := runAt(t, limited(t, up.URL, "10/60s"), c.now)
+	p := runAt(t, limited(t, up.URL, "10/60s"), c.Now)
 	for i := range 12 {
 		a := p.get(t, "/", "Authorization", josh)
 		require.Equal(t, "10", a.Header.Get("X-RateLimit-MaxRequests"))
 		require.Equal(t, "60", a.Header.Get("X-RateLimit-TTL"))
-		require.Equal(t, strconv.FormatInt(c.now().Add(time.Minute).Unix(), 10), a.Header.Get("X-RateLimit-Reset"))
+		require.Equal(t, strconv.FormatInt(c.Now().Add(time.Minute).Unix(), 10), a.Header.Get("X-RateLimit-Reset"))
 		if i < 10 {
 			require.Equal(t, 200, a.StatusCode)
 			require.Equal(t, "ok", a.body)
@@ -39,8 +39,8 @@ func TestFixedWindow(t *testing.T) {
 	}
 	require.EqualValues(t, 10, up.n.Load())
 
-	c.move(44 * time.Second)
-	want := map[string]int64{"max_requests": 10, "requests": 10, "remaining": 0, "ttl": 16, "reset": c.now().Unix() + 16, "denials": 2}
+	c.Advance(44 * time.Second)
+	want := map[string]int64{"max_requests": 10, "requests": 10, "remaining": 0, "ttl": 16, "reset": c.Now().Unix() + 16, "denials": 2}
 	for range 3 { // nothing is charged, and nothing reaches the upstream
 		require.Equal(t, want, statusIn(t, p.get(t, "/status/"+url.PathEscape(josh))))
 		require.Equal(t, want, p.status(t, "/any/path", "Authorization", josh))
@@ -48,9 +48,9 @@ func TestFixedWindow(t *testing.T) {
 	require.EqualValues(t, 10, up.n.Load())
 	require.True(t, p.passes(t, "/", "Authorization", "Basic b3RoZXI6"), "another client")
 
-	c.move(16 * time.Second)
+	c.Advance(16 * time.Second)
 	require.True(t, p.passes(t, "/", "Authorization", josh))
-	require.Equal(t, map[string]int64{"max_requests": 10, "requests": 1, "remaining": 9, "ttl": 60, "reset": c.now().Unix() + 60},
+	require.Equal(t, map[string]int64{"max_requests": 10, "requests": 1, "remaining": 9, "ttl": 60, "reset": c.Now().Unix() + 60},
 		p.status(t, "/", "Authorization", josh))
 }
 
