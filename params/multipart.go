@@ -58,7 +58,7 @@ func (p *Params) Parts() iter.Seq2[*Part, error] {
 
 // A partReader reads the parts of a multipart form, within the budget.
 type partReader struct {
-	source  limited // limits the bytes before a part's content, of which package multipart would hold 10 MB
+	source  limited // limits the bytes before a part's content; package multipart would hold up to 10 MB of them
 	reader  *multipart.Reader
 	options *Options
 	ctx     *reqctx.Context // of the request that files end with

@@ -162,7 +162,7 @@ func TestUnixSocket(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "203.0.113.9", got)
 		_, err = ask(socket, peer)
-		require.ErrorIs(t, err, ErrNoKey, "no header: nobody to count")
+		require.ErrorIs(t, err, ErrNoKey, "there is no header to count by")
 		_, err = ask(socket, peer, "unknown")
 		require.ErrorIs(t, err, ErrNoKey)
 		_, err = ask(&net.TCPAddr{}, peer, "203.0.113.9")

@@ -31,8 +31,8 @@ type KeyFunc func(ctx context.Context, r *http.Request) (string, error)
 // scheme counts as lower case, and the spaces and tabs after it count as one space.
 //
 // Only a hash of the value is kept, because the value may be a credential. The hash contains no secret, so a reader
-// of the store can test guessed passwords. If nobody verifies the value, a caller gets a new quota for each value
-// that it makes up. A value in Base64, as in Basic authentication, has several spellings unless it is decoded
+// of the store can test guessed passwords. If the application does not verify the value, a caller gets a new quota
+// for each value that it makes up. A value in Base64, as in Basic authentication, has several spellings unless it is decoded
 // strictly.
 func ByHeader(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)

@@ -15,7 +15,7 @@ type over struct {
 	found []int64 // for each of windowLengths, the most units that any attack got through
 }
 
-// windowLengths are the windows of which the most is known: up to three Per, by half seconds,
+// windowLengths are the windows that are measured: up to three Per, in steps of half a second,
 // and two ticks.
 func windowLengths() []time.Duration {
 	list := []time.Duration{2 * tick}

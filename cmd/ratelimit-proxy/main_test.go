@@ -301,7 +301,7 @@ func TestHangingConfigurationFile(t *testing.T) {
 	require.Eventually(t, func() bool {
 		hanging, err := os.OpenFile(file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
-			return false // nobody reads
+			return false // no process has opened the file for reading yet
 		}
 		t.Cleanup(func() { _ = hanging.Close() })
 		return true

@@ -120,7 +120,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 
 func bucketOf(d time.Duration) int {
 	v := uint64(max(d, 0)) >> unitBits
-	shift := max(bits.Len64(v)-4, 0) // leaves 4 bits, of which the first is 1
+	shift := max(bits.Len64(v)-4, 0) // leaves the 4 highest bits, beginning with a 1
 	return min(shift*steps+int(v>>shift), buckets-1)
 }
 

@@ -9,7 +9,7 @@ import (
 // ParseHost returns the host of a Host header or an :authority in the form that rules match and count by: a name in lower
 // case without a trailing dot, or an IPv6 address in brackets in its shortest form, without the port. It returns false if
 // text is not a host, since servers would read it differently. A name has labels of letters, digits, "-" and "_". RFC 3986
-// allows more, but nobody uses it.
+// also allows other characters, which occur in no real host name.
 func ParseHost(text string) (host string, ok bool) {
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
 		inside, port, closed := strings.Cut(inside, "]")

@@ -28,7 +28,7 @@ type requestBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	http2   bool   // a deadline ends the stream even if nobody reads
+	http2   bool   // a deadline ends the stream even while no Read is in progress
 	sent    bool   // forwarded to an upstream, which may respond before the end
 	atEnd   func() // called when net/http has the trailers; may be nil
 

@@ -69,7 +69,7 @@ routes: [{upstream: below, match: {hosts: [b]}}, {upstream: main}]
 	}
 }
 
-// upwards returns spellings of paths, of which many lead from /public to /secret.
+// upwards returns spellings of paths. Many of them lead from /public to /secret.
 func upwards() (paths []string) {
 	for _, before := range []string{"/", "//", "/./", "/;x/", "/%5c", "/%2f", "/a/../", "/a/%252e%252e/", "/twice/", "/twice/../"} {
 		for _, up := range []string{
@@ -84,7 +84,7 @@ func upwards() (paths []string) {
 	return paths
 }
 
-// The same with nginx, of which a part decodes paths twice.
+// The same with nginx. One of its locations decodes paths twice.
 func TestNginxStaysBelowUpstreamPath(t *testing.T) {
 	url, docs := startNginx(t)
 	for name, text := range map[string]string{"secret": "not for clients", "public/open": "for clients", "inner/twice/open": "for clients"} {

@@ -35,7 +35,7 @@ type Server struct {
 var errStopped = errors.New("proxy: stopped")
 
 // These are the flow-control windows of HTTP/2, in bytes. By default, a stream's window is as large as the
-// connection's window. Then a single upload that nobody reads blocks all other uploads.
+// connection's window. Then a single upload whose body is not read blocks all other uploads.
 const (
 	streamWindow = 256 << 10
 	connWindow   = 4<<20 - 1 // the largest that net/http accepts
