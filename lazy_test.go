@@ -26,8 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ladder is the step of each folder. A package imports only from lower steps, and never
-// from another package of its step.
+// ladder maps each folder to its level. A package imports only packages of its own folder or of a lower level.
 var ladder = map[string]int{
 	"lazy":      1,
 	"reqctx":    2,
@@ -43,13 +42,13 @@ var ladder = map[string]int{
 // goRedis are the packages of the library that talk to Redis.
 var goRedis = []string{"session/redisstore", "ratelimit/redisstore", "coord/redisstore", "internal/redispipe"}
 
-// openTelemetryAPI is what package telemetry uses of OpenTelemetry: nothing of its SDK.
+// openTelemetryAPI lists the OpenTelemetry packages that package telemetry may import. The SDK is not among them.
 var openTelemetryAPI = []string{
 	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 	"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 }
 
-// forTests may import anything, and only tests import them.
+// forTests lists packages that only tests import. They may import any package.
 var forTests = []string{
 	"cmd/ratelimit-proxy/internal/nginxtest",
 	"internal/doccheck", "internal/faultproxy", "internal/testenv", "internal/testhost", "internal/torture",
@@ -147,7 +146,7 @@ func TestPackagesTogether(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	// A property: an ordinary function that reads another property.
+	// This property is a function that reads another property.
 	reqctx.Provide(srv.Registry(), currentMember, reqctx.Prop[*member]{
 		Resolve: func(ctx context.Context) (*member, error) {
 			loads.Add(1)
@@ -170,7 +169,7 @@ func TestPackagesTogether(t *testing.T) {
 		return memberName.Set(req.Context(), name)
 	})
 	srv.HandleFunc("GET /hello/{greeting}", func(w http.ResponseWriter, req *server.Request) error {
-		// Two readers, one of them by name: one resolution.
+		// The handler reads the property twice, once by name. It is resolved once.
 		v, err := req.Get("member")
 		if err != nil {
 			return err
@@ -190,7 +189,7 @@ func TestPackagesTogether(t *testing.T) {
 		return err
 	})
 	srv.HandleFunc("GET /search", func(w http.ResponseWriter, req *server.Request) error {
-		for range 2 { // a second Take of a request is not charged
+		for range 2 { // the second Take of a request is not charged
 			res, err := req.RateLimit().Take()
 			if err != nil {
 				return err
@@ -209,7 +208,7 @@ func TestPackagesTogether(t *testing.T) {
 
 	url, client := serve(t, srv)
 
-	// Touching nothing costs nothing and adds nothing.
+	// A handler that reads no property adds nothing to the response.
 	res, body := get(t, client, url+"/fast")
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Empty(t, body)
@@ -217,7 +216,7 @@ func TestPackagesTogether(t *testing.T) {
 		require.Empty(t, res.Header.Values(field), field)
 	}
 
-	// Not logged in: a problem, and asking makes no session.
+	// A client that is not logged in gets a problem, and no session begins.
 	res, body = get(t, client, url+"/hello/hi")
 	require.Equal(t, http.StatusUnauthorized, res.StatusCode)
 	require.Equal(t, "application/problem+json", res.Header.Get("Content-Type"))
@@ -237,7 +236,7 @@ func TestPackagesTogether(t *testing.T) {
 	require.EqualValues(t, 1, loads.Load())
 	require.Contains(t, res.Header.Get("Server-Timing"), "member;dur=")
 
-	// Three searches a minute.
+	// The limit is three searches a minute.
 	for i := 1; i <= 4; i++ {
 		res, body = get(t, client, url+"/search")
 		require.Equal(t, `"search";q=3;w=60`, res.Header.Get("RateLimit-Policy"))

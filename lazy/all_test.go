@@ -76,7 +76,7 @@ func TestAllReturnsTheFirstError(t *testing.T) {
 	})
 }
 
-// What waits for its turn does not begin after an error.
+// After an error, All does not begin the values that wait for their turn.
 func TestAllBeginsNothingAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := lazy.New(func(ctx context.Context) (int, error) {
@@ -114,7 +114,7 @@ func TestAllPanics(t *testing.T) {
 	})
 }
 
-// When All returns, its waits are over. The other values may then need the caller without closing a cycle.
+// After All has returned, the caller no longer waits for the other values. If they need the caller, that is not a cycle.
 func TestAllTakesItsWaitsBack(t *testing.T) {
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestGetAllWithoutKeys(t *testing.T) {
 	require.Equal(t, errBoom, err)
 }
 
-// GetAll of a scope's batch does not load keys that are loaded or are being loaded.
+// GetAll loads only the keys that the scope's batch has not loaded and is not loading.
 func TestGetAllAsksForTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScopeOf(t, t.Context())

@@ -90,7 +90,7 @@ func TestBatchesWithoutACycleOfKeys(t *testing.T) {
 	}
 }
 
-// A call with one key waits for a call with several keys, and another of these keys waits for the first call.
+// A call loads one key and waits for a call that loads several. One of these several keys waits for the first call.
 func TestBatchReloadsACallOfOneKey(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		g := newLoadGraph(s, map[int][]int{1: {-2}, -4: {1}})
@@ -98,7 +98,7 @@ func TestBatchReloadsACallOfOneKey(t *testing.T) {
 		one := make(chan error)
 		go func() { _, err := g.batches[0].Get(ctx, 1); one <- err }()
 		require.NoError(t, pause(ctx, g.takes/2))
-		got, err := g.batches[1].GetAll(ctx, []int{-2, -4}) // asks for 1 when that waits
+		got, err := g.batches[1].GetAll(ctx, []int{-2, -4}) // asks for key 1, whose call is waiting
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 3}, got)
 		require.NoError(t, <-one)
@@ -129,8 +129,7 @@ func TestBatchesWithACycleOfKeys(t *testing.T) {
 	}
 }
 
-// If a value reads a batch whose function reads the value, that is a cycle. It is one even if the function reads the
-// value only for another key.
+// A value and a batch that read each other are a cycle, even if the batch reads the value only for another key.
 func TestBatchInACycle(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		owner := s
@@ -154,13 +153,13 @@ func TestBatchInACycle(t *testing.T) {
 	})
 }
 
-// Many readers of a graph without a cycle, on one batch and on two.
+// Many goroutines load keys of a graph without a cycle, from one batch and from two.
 func TestBatchGraphStress(t *testing.T) {
 	const keys = 40
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		needs := map[int][]int{}
-		for k := 1; k <= keys; k++ { // a key needs only larger ones, by absolute value
+		for k := 1; k <= keys; k++ { // a key needs only keys with a larger absolute value
 			for _, sign := range []int{1, -1} {
 				for range rng.IntN(3) {
 					if k < keys {

@@ -18,7 +18,7 @@ import (
 
 func TestBatchMissingKey(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
-		var c tally // which finds no value for a negative key
+		var c tally // returns no values for negative keys
 		b := gatheringIn(s, c.squares)
 		_, err := b.Get(ctx, -2)
 		require.ErrorIs(t, err, lazy.ErrMissing)
@@ -93,7 +93,7 @@ func TestBatchPanicReachesAll(t *testing.T) {
 	})
 }
 
-// A caller that one call panics for still waits for its others, or leaves them.
+// If one call of a caller panics, the caller still waits for its other calls, or leaves them.
 func TestGetAllLeavesAllItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cause error
@@ -117,7 +117,7 @@ func TestGetAllLeavesAllItsCalls(t *testing.T) {
 	})
 }
 
-// The call is made with all its keys even if the caller that began it leaves first.
+// A call loads all its keys even if the caller that began it leaves first.
 func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		c := tally{takes: time.Minute}
@@ -145,7 +145,7 @@ func TestBatchContinuesWithoutItsFirstCaller(t *testing.T) {
 	})
 }
 
-// The outcome of a call is not kept if it is a cancellation but the scope was not cancelled.
+// A batch forgets a cancellation if its scope was not cancelled.
 func TestBatchForgetsItsOwnCancellation(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		var calls [][]int
@@ -164,7 +164,7 @@ func TestBatchForgetsItsOwnCancellation(t *testing.T) {
 	})
 }
 
-// A call that all have left, but that goes on, is not in the way of the next.
+// A call that all callers have left, but that goes on, does not block the next call.
 func TestBatchAfterAnAbandonedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -178,7 +178,7 @@ func TestBatchAfterAnAbandonedCall(t *testing.T) {
 		_, err := b.Get(leaves, 1)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var wg sync.WaitGroup
-		for range 2 { // the second one asks when the abandoned call has returned
+		for range 2 { // the second time, the abandoned call has returned
 			wg.Go(func() {
 				got, err := b.Get(t.Context(), 1)
 				assert.NoError(t, err)
@@ -191,7 +191,7 @@ func TestBatchAfterAnAbandonedCall(t *testing.T) {
 	})
 }
 
-// A key that cannot be hashed panics for its own caller, and the others get their values.
+// GetAll panics for a caller whose key cannot be hashed. Other callers get their values.
 func TestBatchKeyWithoutHash(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		b := lazy.BatchIn(s, "", func(_ context.Context, keys []any) (map[any]any, error) {

@@ -48,14 +48,14 @@ func (c *tally) seen() [][]int {
 // before the goroutines block.
 func gathering(fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] { return gatheringIn(nil, fn) }
 
-// gatheringIn returns such a batch of the scope s.
+// gatheringIn is like gathering, but returns a batch of the scope s.
 func gatheringIn(s *lazy.Scope, fn lazy.BatchFunc[int, int]) *lazy.Batch[int, int] {
 	b := lazy.BatchIn(s, "", fn)
 	b.SetYield(synctest.Wait)
 	return b
 }
 
-// bothKinds runs test in a bubble with a stand-alone batch, which s is nil for, and with one of a scope.
+// bothKinds runs test in two bubbles: with a nil scope, which means stand-alone batches, and with a scope.
 func bothKinds(t *testing.T, test func(t *testing.T, ctx context.Context, s *lazy.Scope)) {
 	t.Run("stand-alone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, t.Context(), nil) })
@@ -74,7 +74,7 @@ func asking(s *lazy.Scope, b *lazy.Batch[int, int], key int) *lazy.Value[int] {
 	return lazy.In(s, func(ctx context.Context) (int, error) { return b.Get(ctx, key) })
 }
 
-// Goroutines that are started together usually share a call, without anything that makes them wait for one another.
+// Goroutines that are started together usually share a call, although nothing makes them wait for each other.
 func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 	const rounds, n = 100, 50
 	for name, round := range map[string]func(s *lazy.Scope, b *lazy.Batch[int, int]) error{
@@ -110,7 +110,7 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 				best = min(best, calls[rounds/2])
 			}
 			t.Logf("calls in the median: %d", best)
-			if !testenv.Racing { // which delays goroutines apart
+			if !testenv.Racing { // the race detector delays goroutines unequally
 				require.LessOrEqual(t, best, 3)
 			}
 			require.LessOrEqual(t, best, n/5)
@@ -118,14 +118,14 @@ func TestBatchOfGoroutinesIsFewCalls(t *testing.T) {
 	}
 }
 
-// What asks later is in the next call, even if it was started in time.
+// A task that asks later than others gets a call of its own, even if it was started with them.
 func TestBatchDoesNotWaitForALateTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c tally
 		s := newScopeOf(t, t.Context())
 		b := lazy.BatchIn(s, "", c.squares)
 		late := lazy.In(s, func(ctx context.Context) (int, error) {
-			if err := pause(ctx, time.Second); err != nil { // the network, say
+			if err := pause(ctx, time.Second); err != nil { // as if it used the network
 				return 0, err
 			}
 			return b.Get(ctx, 2)
@@ -155,7 +155,7 @@ func TestBatchOutsideOfAScope(t *testing.T) {
 	require.Equal(t, errBoom, err)
 }
 
-// A caller that cannot leave before the call ends makes it on its own goroutine.
+// A caller that cannot leave before the call ends runs the batch's function on its own goroutine.
 func TestBatchRunsOnTheCallersGoroutine(t *testing.T) {
 	fn := func(_ context.Context, keys []int) (map[int]int, error) {
 		return map[int]int{keys[0]: goroutine()}, nil

@@ -22,7 +22,7 @@ func cycleOf(t *testing.T, err error) []string {
 	return cycle.Path
 }
 
-// owners makes values stand-alone or of s.
+// owners returns functions that make values: stand-alone values, and values of s.
 func owners(s *lazy.Scope) map[string]func(func(context.Context) (int, error)) *lazy.Value[int] {
 	return map[string]func(func(context.Context) (int, error)) *lazy.Value[int]{
 		"stand-alone": lazy.New[int],
@@ -55,7 +55,7 @@ func TestRule7ValueThatNeedsItself(t *testing.T) {
 					path := cycleOf(t, v.Wait(ctx))
 					require.Contains(t, path, v.Name(), "%s, %s, %s", name, how, where)
 					require.Equal(t, path[0], path[len(path)-1])
-					if how != "Get through a scope inside" { // there, either of the two may find it
+					if how != "Get through a scope inside" { // there, either value may find the cycle
 						require.Len(t, path, 2)
 					}
 				}
@@ -69,7 +69,7 @@ func TestRule7CycleNamesItsPath(t *testing.T) {
 		s := newScope(t)
 		for _, ctx := range []context.Context{context.Background(), t.Context(), s.Context()} {
 			for _, owned := range owners(s) {
-				// Scoped and stand-alone values in one cycle.
+				// The cycle has values of a scope and a stand-alone value.
 				var user, org, plan *lazy.Value[int]
 				user = owned(func(ctx context.Context) (int, error) { return org.Get(ctx) })
 				org = lazy.New(func(ctx context.Context) (int, error) { return 0, lazy.All(ctx, plan) })
@@ -77,7 +77,7 @@ func TestRule7CycleNamesItsPath(t *testing.T) {
 				path := cycleOf(t, user.Wait(ctx))
 				require.Len(t, path, 4)
 				require.Equal(t, path[0], path[3])
-				// It begins anywhere: on goroutines, the last one to wait finds it.
+				// The path can begin with any value, because the last goroutine to wait finds the cycle.
 				for i := range 3 {
 					next := map[string]string{user.Name(): org.Name(), org.Name(): plan.Name(), plan.Name(): user.Name()}
 					require.Equal(t, next[path[i]], path[i+1])
@@ -87,9 +87,9 @@ func TestRule7CycleNamesItsPath(t *testing.T) {
 	})
 }
 
-// The path begins with the value that closes the cycle, not with what led there.
+// The path begins with the value that closes the cycle, and leaves out the values that led to the cycle.
 func TestRule7PathLeavesOutWhatIsBefore(t *testing.T) {
-	var a, b, c *lazy.Value[int] // inline, so that it is always b that is asked for twice
+	var a, b, c *lazy.Value[int] // computed inline, so that b is always the value that is asked for twice
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
 	b = lazy.New(func(ctx context.Context) (int, error) { return c.Get(ctx) })
 	c = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
@@ -98,8 +98,7 @@ func TestRule7PathLeavesOutWhatIsBefore(t *testing.T) {
 	require.EqualError(t, err, "lazy: cycle: "+b.Name()+" -> "+c.Name()+" -> "+b.Name())
 }
 
-// A waiter that is not part of the cycle gets the value's outcome, and a function may go on without the value that it
-// cannot have.
+// A function that gets a CycleError may go on without the value. Waiters outside of the cycle get its outcome.
 func TestRule7CycleIsAnOrdinaryError(t *testing.T) {
 	var a, b *lazy.Value[int]
 	a = lazy.New(func(ctx context.Context) (int, error) { return b.Get(ctx) })
@@ -127,10 +126,10 @@ func TestRule7RandomGraphs(t *testing.T) {
 	}
 }
 
-// graph holds which values need which, in what order and how.
+// graph describes values that need each other: in which order, and whether in parallel.
 type graph struct {
 	needs    [][]int
-	parallel []bool // with All
+	parallel []bool // whether the node reads with All
 	alone    []bool
 	delay    []time.Duration
 }
@@ -200,7 +199,7 @@ func (g *graph) run(t *testing.T, rnd *rand.Rand) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	<-time.After(time.Second) // abandoned ones do not listen
+	<-time.After(time.Second) // an abandoned computation goes on
 }
 
 func (g *graph) ask(ctx context.Context, vs []*lazy.Value[int], i int) error {

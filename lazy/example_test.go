@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// A value is computed when it is first needed, and once.
+// A value is computed once, when it is first needed.
 func ExampleValue() {
 	config := lazy.New(func(context.Context) (string, error) {
 		fmt.Println("reading the configuration")
@@ -51,7 +51,7 @@ func ExampleScope() {
 func ExampleCycleError() {
 	var user, org *lazy.Value[string]
 	user = lazy.New(func(ctx context.Context) (string, error) {
-		name, err := org.Get(ctx) // passes on ctx: this is how the cycle is seen
+		name, err := org.Get(ctx) // passing ctx on makes the cycle visible
 		return "user of " + name, err
 	})
 	org = lazy.New(func(ctx context.Context) (string, error) {

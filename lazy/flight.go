@@ -41,7 +41,7 @@ type Flight struct {
 	mu      sync.Mutex
 	waiters int           // callers that have joined and not left; only a Value counts them
 	done    chan struct{} // closed by Complete; made by the first Wait
-	edges   []waitEdge    // one for each wait of this computation for another
+	edges   []waitEdge    // the waits of this computation for others
 	buf     [1]waitEdge   // holds the only edge without an allocation
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests use internals, because a test from outside cannot reliably produce these states.
+// The tests in this file use internals, because the exported functions cannot reliably produce these states.
 
 // work is a Work that does nothing.
 type work string
@@ -83,7 +83,7 @@ func TestFlightIsFoundByItsContext(t *testing.T) {
 	require.Equal(t, work("inner"), inner.Work())
 }
 
-// There is one edge for each wait.
+// A flight that waits for another flight twice has two edges.
 func TestEdgesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, caller := newFlight("f"), newFlight("caller")
@@ -115,13 +115,13 @@ func TestCompleteFlightInACycle(t *testing.T) {
 				b.Complete(nil)
 				require.NoError(t, <-end)
 			}
-			// b waits for a, a for b.
+			// b waits for a, and a waits for b.
 			a, b := newFlight("a"), newFlight("b")
 			b.addEdge(waitEdge{a, inline})
 			a.Complete(nil)
 			check(wait(t.Context(), b, a), b)
 
-			// b waits for a, a for c, c for b.
+			// b waits for a, a waits for c, and c waits for b.
 			a, b, c := newFlight("a"), newFlight("b"), newFlight("c")
 			b.addEdge(waitEdge{a, inline})
 			a.addEdge(waitEdge{c, false})
@@ -131,7 +131,7 @@ func TestCompleteFlightInACycle(t *testing.T) {
 	}
 }
 
-// Of two waits that close a cycle together, at least one finds it.
+// If two waits close a cycle together, at least one of them returns a CycleError.
 func TestTwoWaitsThatCloseACycleTogether(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -42,7 +42,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // get calls v.Get and returns what it panicked with.
 //
-//lint:ignore ST1008 the panic comes after what Get returns
+//lint:ignore ST1008 the panic comes after the results of Get
 func get[T any](ctx context.Context, v *lazy.Value[T]) (val T, err error, panicked any) {
 	panicked = catch(func() { val, err = v.Get(ctx) })
 	return val, err, panicked
@@ -63,8 +63,8 @@ func goroutine() int {
 	return id
 }
 
-// apart returns a context that ends with the test, but whose Done channel no other context has. A waiter with
-// t.Context() can then leave before a scope of this context ends, as far as the scope knows.
+// apart returns a context that ends with the test and has its own Done channel. A scope of this context therefore
+// assumes that a waiter with t.Context() can leave early.
 func apart(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

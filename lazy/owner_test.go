@@ -23,7 +23,7 @@ func TestRule3WaiterLeavesWithItsOwnCause(t *testing.T) {
 			began := time.Now()
 			errGone := errors.New("gone")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errGone)
-			go func() { // begins, and leaves first
+			go func() { // begins the computation, and leaves first
 				err := v.Wait(ctx)
 				if !errors.Is(err, errGone) || time.Since(began) != 100*time.Millisecond {
 					t.Errorf("%s: %v after %v", name, err, time.Since(began))
@@ -48,7 +48,7 @@ func TestRule3StandAloneValueIsCancelledWhenTheLastWaiterLeaves(t *testing.T) {
 			if n == 1 {
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
-				<-time.After(time.Hour) // takes its time to stop
+				<-time.After(time.Hour) // is slow to stop
 				return 0, ctx.Err()
 			}
 			return n, nil
@@ -90,8 +90,8 @@ func TestRule3ResultOfAnAbandonedComputationIsDropped(t *testing.T) {
 	})
 }
 
-// A caller that comes at the moment when the last waiter leaves begins anew: the computation cannot be joined once its
-// cancellation is visible.
+// A caller that arrives while the last waiter leaves begins a new computation. A computation cannot be joined any more
+// when its cancellation is visible.
 func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *lazy.Value[int]
@@ -101,7 +101,7 @@ func TestRule3NoCallerJoinsADoomedComputation(t *testing.T) {
 			if runs++; runs > 1 {
 				return runs, nil
 			}
-			// The first thing to happen when the computation is cancelled.
+			// The function is called as soon as the computation is cancelled.
 			context.AfterFunc(ctx, func() { again <- v.Wait(context.Background()) })
 			<-ctx.Done()
 			return 0, ctx.Err()

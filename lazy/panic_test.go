@@ -36,7 +36,7 @@ func TestRule6PanicReachesEveryWaiter(t *testing.T) {
 						_, _, p := get(ctx, v)
 						panics <- p
 					}()
-					synctest.Wait() // the first one computes
+					synctest.Wait() // now the first goroutine computes the value
 				}
 				p, ok := (<-panics).(*lazy.PanicError)
 				require.True(t, ok, name)
@@ -63,7 +63,7 @@ func TestPanicsOfOtherKinds(t *testing.T) {
 			require.Equal(t, value, p.(*lazy.PanicError).Value)
 		}
 	}
-	_, _, p := get(t.Context(), lazy.New(func(context.Context) (int, error) { panic(nil) })) // on purpose
+	_, _, p := get(t.Context(), lazy.New(func(context.Context) (int, error) { panic(nil) })) // panic(nil) is intended
 	require.ErrorAs(t, p.(error), new(*runtime.PanicNilError))
 }
 
@@ -125,11 +125,11 @@ func TestRule6ErrAbortHandlerPassesUnwrapped(t *testing.T) {
 			_ = v.Wait(t.Context())
 		},
 	} {
-		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) // the identity counts
+		require.True(t, catch(fn) == any(http.ErrAbortHandler), name) // errors.Is is not enough
 	}
 }
 
-// A panic that travels through outer values keeps the name and the stack of where it happened.
+// A panic that passes through outer values keeps the inner value's name and stack.
 func TestRule6NestedPanicKeepsTheInnerNameAndStack(t *testing.T) {
 	s := newScope(t)
 	for name, ctx := range map[string]context.Context{"inline": s.Context(), "on goroutines": t.Context()} {

@@ -29,7 +29,7 @@ func TestCloseCancelsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
 		listens := lazy.Go(s, slow(time.Hour, 1))
-		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { // an error as a value
+		stubborn := lazy.Go(s, func(ctx context.Context) (error, error) { // the error is its value
 			<-time.After(time.Minute)
 			return context.Cause(ctx), nil
 		})
@@ -84,8 +84,8 @@ func TestScopeEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, context.Cause(s.Context()), errBoom)
 }
 
-// ending is a context that has ended and has not yet told the contexts derived from it, as one of package context for
-// a moment.
+// ending is a context that has ended, but whose derived contexts have not ended yet. Contexts of package context are in
+// this state for a moment.
 type ending struct {
 	context.Context
 	err error
@@ -206,7 +206,7 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 	require.NotContains(t, err.Error(), "fine")
 }
 
-// A panic whose only waiter has its context end at that very moment is not lost: the waiter raises it.
+// If the context of the only waiter ends at the moment of a panic, the waiter still raises the panic.
 func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScope(t)

@@ -77,8 +77,8 @@ func TestHitKeepsNothingButTheValue(t *testing.T) {
 	}
 }
 
-// A function and the contexts and errors that it meets may use the value and its scope: if a mutex were held, these
-// would block for ever.
+// The function, and the methods of contexts and errors, may use the value and its scope. If the package held a mutex,
+// they would block for ever.
 func TestRule8NoMutexIsHeldAcrossUserCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))

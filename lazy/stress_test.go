@@ -15,8 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/lazy"
 )
 
-// stress runs do on many goroutines, many times each with its own randomness. In a bubble, it fails when no goroutine
-// can go on.
+// stress calls do many times on each of many goroutines. In a bubble, the test fails if all goroutines are blocked.
 func stress(goroutines, times int, do func(rnd *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range uint64(goroutines) {
@@ -52,8 +51,8 @@ func briefly(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 
 var errGone = errors.New("gone")
 
-// Everything at once on a stand-alone value. A waiter that stays gets a value, and never the cancellation of a
-// computation that others have abandoned.
+// Goroutines call all methods of a stand-alone value at the same time. A waiter that stays gets a value, and never the
+// cancellation of a computation that other waiters have abandoned.
 func TestStressStandAlone(t *testing.T) {
 	var abandoned, left atomic.Int32
 	bubbles(t, 30, func(t *testing.T) {
@@ -104,7 +103,7 @@ func TestStressStandAlone(t *testing.T) {
 	require.Positive(t, left.Load())
 }
 
-// Everything at once on values of a scope that is closed in between.
+// Goroutines call all methods of a scope's values, and the scope is closed meanwhile.
 func TestStressScope(t *testing.T) {
 	bubbles(t, 50, func(t *testing.T) {
 		s := lazy.NewScope(apart(t))
@@ -122,7 +121,7 @@ func TestStressScope(t *testing.T) {
 		vs := []*lazy.Value[int]{lazy.In(s, fn), lazy.In(s, fn), lazy.Go(s, fn)}
 		time.AfterFunc(time.Duration(1+rand.IntN(50))*time.Microsecond, func() {
 			closing.Store(true)
-			_ = s.Close() // the panics that no Get raised
+			_ = s.Close() // returns the panics that no Get has raised
 			if n := running.Load(); n != 0 {
 				t.Errorf("%d run on after Close", n)
 			}

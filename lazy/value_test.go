@@ -38,7 +38,7 @@ type panicky struct{ context.Context }
 
 func (panicky) Value(any) any { panic(errBoom) }
 
-// A caller whose context panics has begun nothing that others would wait for.
+// If a method of the caller's context panics, Get has not begun a computation that others could join.
 func TestGetWithAContextThatPanics(t *testing.T) {
 	bothKinds(t, func(t *testing.T, ctx context.Context, s *lazy.Scope) {
 		v := lazy.New(slow(0, 1))
