@@ -31,7 +31,7 @@ func TestBatch(t *testing.T) {
 			delete(found, 9)
 			return found, nil
 		})
-		for range 2 { // each request has its own values
+		for range 2 { // the second request loads the values again
 			c := reqctx.New(context.WithValue(t.Context(), key{}, "request"), reg)
 			calls = nil
 			got, err := load.Get(context.WithValue(c, key{}, "reader"), 1)
@@ -67,7 +67,7 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// Neither a task nor a slow property that runs keeps a call from starting at once.
+// A call of a batch does not wait for running tasks or slow properties.
 func TestBatchWaitsForNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()

@@ -282,8 +282,8 @@ func TestCommitRemovesTheCookiesOfAFailure(t *testing.T) {
 	require.Equal(t, []string{"mine=1", "good=1"}, h["Set-Cookie"])
 }
 
-// An outcome that is not kept and has nothing to close is not listed until the request ends, because a reader may try
-// again any number of times.
+// The request's list has no outcomes that are not kept and have nothing to close. Otherwise, the list would grow with
+// each attempt.
 func TestOutcomeThatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := quiet()
@@ -331,7 +331,7 @@ func TestCommitUnused(t *testing.T) {
 	require.ErrorIs(t, c.Commit(http.StatusOK, http.Header{}), reqctx.ErrFinished)
 }
 
-// A Commit function gets the values of the handler's context, and ends with the request.
+// The context of a Commit function has the values of the handler's context, and ends with the request.
 func TestCommitGetsTheHandlersValues(t *testing.T) {
 	type key struct{}
 	reg := quiet()
@@ -350,7 +350,7 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 	}
 	c := commit(func(c *reqctx.Host) context.Context {
 		ctx, cancel := context.WithCancel(context.WithValue(c, key{}, 1))
-		cancel() // by a middleware that answers in the handler's place
+		cancel() // as a middleware does that responds itself
 		return ctx
 	})
 	require.Equal(t, 1, saved.Value(key{}))
@@ -359,6 +359,6 @@ func TestCommitGetsTheHandlersValues(t *testing.T) {
 
 	c = commit(func(c *reqctx.Host) context.Context { return &c.Context })
 	require.Equal(t, context.Context(&c.Context), saved)
-	c = commit(func(*reqctx.Host) context.Context { return t.Context() }) // a middleware begins anew
+	c = commit(func(*reqctx.Host) context.Context { return t.Context() }) // as if a middleware replaced the context
 	require.Equal(t, context.Context(&c.Context), saved)
 }

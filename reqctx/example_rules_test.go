@@ -153,7 +153,7 @@ func ExampleHost_Commit() {
 	header := http.Header{}
 	fmt.Println(c.Commit(http.StatusOK, header), header)
 	fmt.Println(theme.Set(c, "light"))
-	fmt.Println(user.Get(c)) // reading goes on to work
+	fmt.Println(user.Get(c)) // properties can still be read
 	_ = c.Finish()
 	_, err := user.Get(c)
 	fmt.Println(err)
@@ -180,7 +180,7 @@ func ExampleContext_Go() {
 	// reqctx: the request is finished: "too late"
 }
 
-// A started property is being resolved before anything reads it, and counts as read.
+// Start begins to resolve a property before the handler reads it. The property then counts as read.
 func ExampleKey_Start() {
 	user := reqctx.NewKey[string]("user")
 	reg := reqctx.NewRegistry(reqctx.Options{})
@@ -192,7 +192,7 @@ func ExampleKey_Start() {
 
 	c := reqctx.New(context.Background(), reg)
 	fmt.Println(user.Start(c))
-	<-began // on a goroutine of its own
+	<-began // Resolve runs on a new goroutine
 	fmt.Println(user.Get(c))
 	header := http.Header{}
 	fmt.Println(c.Commit(http.StatusOK, header), header)
@@ -202,7 +202,7 @@ func ExampleKey_Start() {
 	// <nil> map[Vary:[Cookie]]
 }
 
-// A list asks only for what the request does not have.
+// GetAll loads only the values that the request does not have yet.
 func ExampleBatch() {
 	author := reqctx.NewBatch[int, string]("author")
 	reg := reqctx.NewRegistry(reqctx.Options{})

@@ -108,14 +108,14 @@ func TestCloseErrorsAreJoinedAndLogged(t *testing.T) {
 	require.Contains(t, log.String(), `panicked: bang`)
 }
 
-// badError panics in all of its methods. Others do so if they are nil, such as *fs.PathError.
+// badError is an error whose methods panic, like those of a nil *fs.PathError.
 type badError struct{}
 
 func (badError) Error() string { panic("Error") }
 func (badError) Is(error) bool { panic("Is") }
 func (badError) Unwrap() error { panic("Unwrap") }
 
-// An error whose methods panic is logged, and the rest is closed.
+// Finish logs an error whose methods panic, and closes the remaining properties.
 func TestErrorsWhoseMethodsPanic(t *testing.T) {
 	for name, bad := range map[string]error{"bad": badError{}, "nil": (*fs.PathError)(nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestFinishWaitsForResolutionsOnGoroutinesOfOthers(t *testing.T) {
 	})
 }
 
-// TestLateOutcomeIsClosed has a resolution that the request does not know of any longer and that ends after it.
+// In TestLateOutcomeIsClosed, a resolution that Invalidate has detached ends after the request.
 func TestLateOutcomeIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, log := logged()
@@ -283,7 +283,7 @@ func TestLateOutcomeIsClosed(t *testing.T) {
 		derived, cancel := context.WithCancel(c)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = k.Get(c) }) // runs it
+		wg.Go(func() { _, _ = k.Get(c) }) // runs the resolution
 		synctest.Wait()
 		wg.Go(func() {
 			v, err := k.Get(derived)

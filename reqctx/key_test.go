@@ -250,7 +250,7 @@ func TestReaderLeavesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-// After the end of the request, or of the reader's context, no resolution begins.
+// No resolution begins after the request or the reader's context has ended.
 func TestNothingBeginsWithAnEndedContext(t *testing.T) {
 	reg := quiet()
 	resolve := func(context.Context) (int, error) { panic("resolved") }

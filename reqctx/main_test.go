@@ -31,14 +31,14 @@ func logged() (*reqctx.Registry, *bytes.Buffer) {
 	return reqctx.NewRegistry(reqctx.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
-// provide makes a key and its property in one go.
+// provide makes a key and provides its property.
 func provide[T any](reg *reqctx.Registry, name string, p reqctx.Prop[T]) reqctx.Key[T] {
 	k := reqctx.NewKey[T](name)
 	reqctx.Provide(reg, k, p)
 	return k
 }
 
-// provideState provides a state that is v.
+// provideState makes a key and provides a state with the value v.
 func provideState[T any](reg *reqctx.Registry, name string, v T) reqctx.Key[T] {
 	k := reqctx.NewKey[T](name)
 	reqctx.ProvideState(reg, k, gives(v, nil))
@@ -71,7 +71,7 @@ func stubborn[T any](d time.Duration, v T) func(context.Context) (T, error) {
 	}
 }
 
-// journal is what happened, in order.
+// journal is a list of events, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// A context within another has the properties of both, and its own of a name that both have.
+// A nested context has its own properties and those of the outer context. If both have a name, its own property counts.
 func TestContextWithinAnother(t *testing.T) {
 	outer, inner := quiet(), quiet()
 	user, both := reqctx.NewKey[string]("user"), reqctx.NewKey[string]("both")
@@ -64,7 +64,7 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 	require.NoError(t, private.Set(c, 4))
 }
 
-// A property of that name in a context around it is another one.
+// A private property does not hide the outer context's property with the same name.
 func TestPrivatePropertyInNestedContext(t *testing.T) {
 	outerReg, innerReg := quiet(), quiet()
 	provide(outerReg, "user", reqctx.Prop[string]{Resolve: gives("outer", nil)})

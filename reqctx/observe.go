@@ -56,7 +56,7 @@ func (s State) String() string {
 // Info describes a property in a request.
 type Info struct {
 	State   State
-	Private bool          // only its key reaches it
+	Private bool          // it can be read only with its key
 	Began   time.Time     // when the resolution began
 	Took    time.Duration // how long Resolve ran
 	Waited  time.Duration // how long all readers together waited

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// loud returns a property whose every function writes to j.
+// loud returns a property whose functions all write to j.
 func loud(j *journal) reqctx.Prop[string] {
 	return reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { j.add("resolve"); return "real", nil },
@@ -97,7 +97,7 @@ reqctx: preset of "user": reqctx: no such property: "user" is provided with anot
 	require.ErrorIs(t, err, reqctx.ErrNoValue, "the others are as they were")
 }
 
-// A middleware's context takes what its registry has, and leaves the rest to the server's within it.
+// A preset reaches the context whose registry has the property: the middleware's or the server's.
 func TestPresetsReachTheContextThatHasTheProperty(t *testing.T) {
 	outer, inner := quiet(), quiet()
 	a := provide(outer, "a", reqctx.Prop[int]{Resolve: gives(0, errors.New("resolved"))})
@@ -112,7 +112,7 @@ func TestPresetsReachTheContextThatHasTheProperty(t *testing.T) {
 	}
 }
 
-// An OnClose function that was registered first sees the whole request.
+// An OnClose function that was registered first still sees the states of all properties.
 func TestPropsOfAWholeRequest(t *testing.T) {
 	reg := quiet()
 	fake := provide(reg, "fake", reqctx.Prop[int]{Resolve: gives(1, nil)})

@@ -61,7 +61,7 @@ type Registry struct {
 	tab atomic.Pointer[table]
 }
 
-// table is an immutable state of a registry.
+// table is an immutable snapshot of a registry's properties.
 type table struct {
 	opts  Options
 	index []uint16 // the property's slot by key id, 0 if there is none
@@ -77,7 +77,7 @@ type binding struct {
 	slot    uint16
 	timeout time.Duration
 	vary    []string
-	state   bool // by ProvideState
+	state   bool // provided by ProvideState
 	private bool
 	commits bool
 	closes  bool

@@ -18,8 +18,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Twenty requests with two waits each don't wait for each other. Resolve waits for both at once, and all waits end with
-// the request's context.
+// Each of twenty requests reads two slow properties. The requests do not wait for each other, Resolve waits for both
+// properties at the same time, and all waits end with the request's context.
 func TestTwentyRequestsOfTwoWaits(t *testing.T) {
 	reg := quiet()
 	a := provide(reg, "a", reqctx.Prop[int]{Resolve: takes(50*time.Millisecond, 1)})
@@ -113,7 +113,7 @@ func TestPropertyThatNeedsItself(t *testing.T) {
 	provide(reg, "needy", reqctx.Prop[int]{Resolve: many.Get})
 	provide(reg, "other", reqctx.Prop[int]{Resolve: many.Get})
 
-	// The path begins with the wait that closed the cycle: of two goroutines, either's.
+	// The path begins with the wait that closed the cycle. Either of the two goroutines may have closed it.
 	either := [][]string{{"a", "b", "a"}, {"b", "a", "b"}}
 	for _, tc := range []struct {
 		key   reqctx.Key[int]
@@ -171,7 +171,7 @@ func TestCancellationOfItsOwnIsNotKept(t *testing.T) {
 // A property is resolved on its reader's goroutine if the reader cannot leave before the request ends.
 func TestResolvesOnTheReadersGoroutine(t *testing.T) {
 	reg := quiet()
-	inline := func(context.Context) (bool, error) { // the test's goroutine begins in tRunner
+	inline := func(context.Context) (bool, error) { // the stack of the test's goroutine contains tRunner
 		return bytes.Contains(debug.Stack(), []byte("testing.tRunner(")), nil
 	}
 	k := provide(reg, "k", reqctx.Prop[bool]{Resolve: inline})

@@ -50,7 +50,7 @@ func TestSetWhileResolving(t *testing.T) {
 			ctx   context.Context
 			after time.Duration
 		}{
-			{c, time.Second}, // it runs the resolution itself
+			{c, time.Second}, // this reader runs the resolution
 			{c, time.Millisecond},
 			{derived, time.Millisecond},
 		} {
@@ -60,7 +60,7 @@ func TestSetWhileResolving(t *testing.T) {
 				assert.Equal(t, "set", v)
 				assert.Equal(t, tc.after, time.Since(start))
 			})
-			synctest.Wait() // the first one begins the resolution
+			synctest.Wait() // now the first reader has begun the resolution
 		}
 		<-time.After(time.Millisecond)
 		require.NoError(t, k.Set(c, "set"))

@@ -125,11 +125,11 @@ func TestStartKeepsExistingValues(t *testing.T) {
 	})
 }
 
-// failures are ways for a started property to fail, and what its reader gets.
+// failures has the ways in which a started property can fail, and the results for its reader.
 var failures = map[string]struct {
 	resolve func(context.Context) (int, error)
 	read    func(t *testing.T, get func() (int, error))
-	logged  bool // if there is no reader
+	logged  bool // whether the error is logged if there is no reader
 }{
 	"error": {gives(0, errBoom), func(t *testing.T, get func() (int, error)) {
 		_, err := get()
@@ -175,7 +175,7 @@ func TestFailureOfAStartedProperty(t *testing.T) {
 	}
 }
 
-// Start on a finished request returns ErrFinished if the request had the property. Servers check their routes so.
+// Start on a finished request returns ErrFinished if its registry has the property. Servers check routes in this way.
 func TestStartOnAFinishedRequest(t *testing.T) {
 	reg := quiet()
 	resolved := func(context.Context) (int, error) { t.Error("resolved"); return 0, nil }

@@ -59,7 +59,7 @@ func TestStatesMadeAtOnce(t *testing.T) {
 		reg := quiet()
 		state := reqctx.NewKey[*user]("state")
 		reqctx.ProvideState(reg, state, func(context.Context) (*user, error) {
-			<-time.After(time.Millisecond) // so that all are here
+			<-time.After(time.Millisecond) // until all goroutines have arrived
 			return &user{}, nil
 		})
 		c := request(t, reg)
@@ -75,7 +75,7 @@ func TestStatesMadeAtOnce(t *testing.T) {
 	})
 }
 
-// TestStateIsMadeWhileClosing reads a state and a batch first when the tasks have ended.
+// TestStateIsMadeWhileClosing reads a state and a batch for the first time after the tasks have ended.
 func TestStateIsMadeWhileClosing(t *testing.T) {
 	reg := quiet()
 	state := reqctx.NewKey[int]("state")

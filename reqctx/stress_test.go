@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// ring is a set of properties that need each other, some of them in cycles, and that fail in every way. It counts the
+// ring is a set of properties that need each other, sometimes in cycles, and fail in all possible ways. It counts the
 // values that are not closed yet.
 type ring struct {
 	reg    *reqctx.Registry
@@ -76,7 +76,7 @@ func (r *ring) commit(ctx context.Context, i int) error {
 	return nil
 }
 
-// act does something with a random property.
+// act makes a random call that uses a random property.
 func (r *ring) act(ctx context.Context, c *reqctx.Host) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -149,7 +149,7 @@ func TestStress(t *testing.T) {
 				t.Errorf("unexpected: %v", err)
 			}
 			for range h["Vary"] {
-				continue // reads what Commit wrote
+				continue // Commit may no longer change the header
 			}
 			if rand.IntN(3) == 0 {
 				cancel()

@@ -64,7 +64,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// Resolve returns at the moment of the timeout. Readers get its value, which is kept, or the timeout, which is not.
+// Resolve returns at the moment of the timeout. Readers get either its value, which is then kept, or the timeout error,
+// which is not kept.
 func TestResolveEndsAtTheTimeout(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		reg := quiet()
