@@ -86,7 +86,7 @@ func (c *checker) read(page string) error {
 	return nil
 }
 
-// used returns the paths of all packages that the blocks may use and the module has.
+// used returns the paths of the module's packages that the blocks may use.
 func (c *checker) used() []string {
 	var paths []string
 	for _, page := range append(c.pages, []unit{c.prelude}) {

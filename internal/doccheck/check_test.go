@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each page is the blocks between lines of dashes. The block on line 1 begins in line 2 of the page.
+// Each page consists of the blocks, with lines of dashes between them. The first line of the first block is line 2 of the
+// page.
 var cases = []struct{ name, blocks, errs string }{
 	{"a statement", `fmt.Println(req.Header.Get("X"), ctx.Err())`, ""},
 	{"an unknown method", "req.Frobnicate()",

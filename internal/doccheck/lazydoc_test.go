@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The blocks of docs/lazy.md that show their output are bodies of examples, whose output the
-// tests of the packages check.
+// TestDocumentedRulesAreExamples checks that each block of docs/lazy.md that shows its output is the body of an example
+// function. go test compares the output of examples.
 func TestDocumentedRulesAreExamples(t *testing.T) {
 	bodies := map[string]bool{}
 	for _, pattern := range []string{"lazy/example*_test.go", "reqctx/example*_test.go"} {

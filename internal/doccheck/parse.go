@@ -45,7 +45,7 @@ func parse(fset *token.FileSet, b Block) (unit, error) {
 // split separates the statements of text from its first declarations and from the functions that begin a line below.
 // Both results have as many lines as text.
 func split(text string) (declarations, statements string) {
-	var inside, below bool // of a declaration; of the first statement
+	var inside, below bool // whether the line is inside of a declaration; below the first statement
 	for line := range strings.Lines(text) {
 		switch {
 		case inside && continued.MatchString(line):

@@ -35,7 +35,7 @@ func (p *Proxy) serve(l *net.TCPListener, client *net.TCPConn) {
 	}
 	k := &link{p: p, client: client, server: conn.(*net.TCPConn), closed: make(chan struct{})}
 	p.mu.Lock()
-	if p.l == l { // not cut meanwhile
+	if p.l == l { // Cut was not called meanwhile
 		p.links[k] = struct{}{}
 	} else {
 		k.close()

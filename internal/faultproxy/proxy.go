@@ -31,7 +31,7 @@ type Proxy struct {
 	links   map[*link]struct{}
 	delay   [2]time.Duration
 	stalled bool
-	quota   int           // how many bytes of replies pass before the call of ending
+	quota   int           // the number of reply bytes that pass before ending is called
 	ending  func()        // nil if replies do not end
 	changed chan struct{} // closed and replaced when stalled ends
 }

@@ -102,7 +102,7 @@ func TestDelayEachWay(t *testing.T) {
 	require.Less(t, time.Since(began), late)
 }
 
-// TestDelayIsNotARate sends many lines that are under way together.
+// TestDelayIsNotARate sends many lines before the first reply arrives.
 func TestDelayIsNotARate(t *testing.T) {
 	p := New(t, echo(t))
 	p.Delay(50*time.Millisecond, 0)
@@ -111,7 +111,7 @@ func TestDelayIsNotARate(t *testing.T) {
 	go func() {
 		for range 100 {
 			_, _ = io.WriteString(c.Conn, "a\n")
-			<-time.After(time.Millisecond) // chunks of their own
+			<-time.After(time.Millisecond) // so that each line is a separate chunk
 		}
 	}()
 	for range 100 {
@@ -132,13 +132,13 @@ func TestCutAndRestore(t *testing.T) {
 		require.Error(t, err)
 		require.False(t, errors.Is(err, os.ErrDeadlineExceeded))
 		refused(t, p)
-		p.Cut() // already
+		p.Cut() // has no effect the second time
 		require.NoError(t, p.Restore())
 		dial(t, p).echoes("b")
 	}
 }
 
-// TestCutAndRestoreWhileAProcessStarts copies the listener's descriptor, as a fork does before exec closes it.
+// TestCutAndRestoreWhileAProcessStarts copies the listener's descriptor, as happens between fork and exec.
 func TestCutAndRestoreWhileAProcessStarts(t *testing.T) {
 	p := New(t, echo(t))
 	for range 3 {
@@ -191,7 +191,7 @@ func TestStall(t *testing.T) {
 	old := dial(t, p)
 	old.echoes("a")
 	p.Stall()
-	fresh := dial(t, p) // is accepted
+	fresh := dial(t, p) // a new connection is accepted
 	for _, c := range []*client{old, fresh} {
 		c.send("late")
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -206,7 +206,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestWithoutAServer has no server behind the proxy.
+// In TestWithoutAServer, no server listens at the proxy's target.
 func TestWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestStallsDoNotCount(t *testing.T) {
 		}
 		require.Equal(t, 310*time.Millisecond-100*time.Millisecond, w.Since(began))
 		require.Equal(t, 300*time.Millisecond, w.Since(time.Now().Add(-300*time.Millisecond)), "after it")
-		<-time.After(50 * time.Millisecond) // a stall that has not been looked for
+		<-time.After(50 * time.Millisecond) // a stall that no check has noticed yet
 		require.Zero(t, w.Since(time.Now().Add(-50*time.Millisecond)))
 		require.Equal(t, 250*time.Millisecond, w.Since(time.Now().Add(-350*time.Millisecond)))
 		var none *Stalls

@@ -25,7 +25,7 @@ func (c *Cluster) BeginMove(slot int, to *Redis) *Move {
 	return m
 }
 
-// MoveKeys moves up to n keys of the slot and returns how many.
+// MoveKeys moves up to n keys of the slot and returns the number of moved keys.
 func (m *Move) MoveKeys(n int) int {
 	m.c.tb.Helper()
 	ctx := context.Background()
@@ -58,7 +58,7 @@ func (m *Move) End() {
 	for _, n := range nodes {
 		must(m.c.tb, n.admin.Do(context.Background(), "cluster", "setslot", m.slot, "node", m.to.id).Err())
 	}
-	m.c.owner(m.slot) // when all of them know
+	m.c.owner(m.slot) // waits until all nodes know the new owner
 }
 
 // MoveSlot moves a slot to another master while clients use it.

@@ -26,7 +26,7 @@ func ServeProcess(t *testing.T, serve func(arg string, in io.Reader, out io.Writ
 	out := os.NewFile(3, "out")
 	defer out.Close()
 	serve(arg, os.Stdin, out)
-	t.SkipNow() // the rest is the parent's
+	t.SkipNow() // only the parent runs the rest of the test
 }
 
 // Process is a process that the parent started. It is killed at the end of the test.

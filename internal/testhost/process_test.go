@@ -51,7 +51,7 @@ func TestPauseAndKill(t *testing.T) {
 	for silent := false; !silent; {
 		fmt.Fprintln(p.In, "one")
 		select {
-		case <-lines: // it has not stopped yet
+		case <-lines: // the process has not stopped yet
 		case <-time.After(50 * time.Millisecond):
 			silent = true
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Durable is the arguments of a server that keeps its data on disk, including the last acknowledged write.
+// Durable holds the arguments for a server that keeps its data on disk, including the last acknowledged write.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // RedisProcess is a redis-server: a single server, a node of a Cluster, or a Sentinel. Its methods are safe for
@@ -24,7 +24,7 @@ type RedisProcess struct {
 
 	bin  string
 	args []string
-	env  []string // in addition to this process' environment
+	env  []string // added to this process's environment
 
 	mu     sync.Mutex
 	ports  []*Port

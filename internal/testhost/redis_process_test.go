@@ -58,7 +58,7 @@ func TestServerStopAndRestart(t *testing.T) {
 		s := started(t, tt.args...)
 		require.Equal(t, "+OK", ask(s, "SET k v"), name)
 		tt.end(s)
-		tt.end(s) // nothing is left to end
+		tt.end(s) // has no effect the second time
 		require.Equal(t, "refused", ask(s, "PING"), name)
 		require.NoError(t, s.Restart(), name)
 		require.Equal(t, tt.want, ask(s, "GET k"), name)
@@ -74,7 +74,7 @@ func TestPausedServerIsSilent(t *testing.T) {
 	resume()
 	require.Equal(t, "$1\r\nv", ask(s, "GET k"))
 
-	for _, end := range []func(){s.Stop, s.Kill} { // paused, too
+	for _, end := range []func(){s.Stop, s.Kill} { // both also end a paused server
 		s.Pause()
 		began := time.Now()
 		end()

@@ -15,7 +15,7 @@ const MasterName = "main"
 // Sentinel is a master, its replica and one Sentinel that watches them, for one test. Its methods fail the test on an
 // error. Only the test's goroutine may call them.
 type Sentinel struct {
-	*Redis // the Sentinel
+	*Redis // the Sentinel itself
 
 	Master, Replica *Redis // their roles at the start
 

@@ -25,14 +25,14 @@ func TestSentinel(t *testing.T) {
 			t.Logf("taken over after %v", time.Since(began))
 			require.Equal(t, "v", s.Client(nil).Get(t.Context(), "k").Val())
 			require.NoError(t, s.Replica.Client(nil).Set(t.Context(), "k", "w", 0).Err(), "a master")
-			require.Eventually(t, func() bool { // the client of before notices
+			require.Eventually(t, func() bool { // the old client finds the new master
 				return c.Get(t.Context(), "k").Val() == "w"
 			}, 10*time.Second, 10*time.Millisecond)
 		})
 	}
 }
 
-// TestStalledMasterIsNotReplaced stops the master for longer than a failover takes.
+// TestStalledMasterIsNotReplaced pauses the master for longer than a failover takes.
 func TestStalledMasterIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t)
@@ -44,7 +44,7 @@ func TestStalledMasterIsNotReplaced(t *testing.T) {
 	require.False(t, s.Replica.role().master)
 }
 
-// In TestLoseWrites, a replica takes over that has missed writes.
+// In TestLoseWrites, a replica that has missed writes takes over.
 func TestLoseWrites(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t, Durable...)

@@ -34,7 +34,7 @@ func (b *buggy) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	return results[0], nil
 }
 
-// errPlanted is a failure by a bug.
+// errPlanted is the error of a call that a bug fails.
 var errPlanted = fmt.Errorf("%w: planted", ratelimit.ErrStore)
 
 // TestBugsAreFound checks that each check of a schedule finds a bug of a store.
@@ -127,7 +127,7 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 	requireViolation(t, h, "Cluster: `SIGSTOP` of a master", "without a fault.*planted")
 }
 
-// TestLossOfAShardExcusesNoOther has a Cluster's second shard forget what only the first may.
+// In TestLossOfAShardExcusesNoOther, the second shard loses writes after a fault of the first shard. The check must fail.
 func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	store, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)

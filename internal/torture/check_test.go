@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// slack is what a call may last longer than its deadline, and recovery longer than a second, besides
-	// twice the time in which this process did not run: then other processes have to catch up, too.
+	// slack is how much longer than its deadline a call may last, and how much longer than a second a recovery. To this,
+	// the checks add twice the time in which this process did not run, because other processes have to catch up, too.
 	slack    = 250 * time.Millisecond
 	recovery = time.Second
 )
 
-// check returns a violation in what the callers observed: of deadlines first, then of recovery, and last of
-// the rules.
+// check returns a violation that the callers have observed. It checks deadlines, then recovery, and then the rules.
 func (l *log) check(h *host) error {
 	for s, events := range l.events {
 		for _, e := range events {
@@ -43,7 +42,7 @@ func (l *log) check(h *host) error {
 			if busy == 0 || e.took() < h.deadline/2 && !h.breaks {
 				return fmt.Errorf("%s: failed without a fault: %v, %v\n%v", s.key, e, e.err, l.outages)
 			}
-			l.excused = append(l.excused, e) // a timeout, and the machine was busy
+			l.excused = append(l.excused, e) // the take timed out because the machine was busy
 		}
 		if s.isMeter() {
 			if err := l.counted(s, events); err != nil {
@@ -62,9 +61,9 @@ func (l *log) check(h *host) error {
 
 func (e event) took() time.Duration { return micros(e.Received - e.Sent) }
 
-// recovered checks that a take of the shard was answered within a second after an outage, before the next.
+// recovered checks that the shard answered a take within a second after an outage, or before the next outage.
 func (l *log) recovered(o outage, shard int) error {
-	first := l.ended // if none was
+	first := l.ended // if there was no other outage
 	for s, events := range l.events {
 		for _, e := range events {
 			if s.shard == shard && !e.Failed && e.Sent >= o.ended {
@@ -80,7 +79,7 @@ func (l *log) recovered(o outage, shard int) error {
 	return nil
 }
 
-// maxRecovery returns how long recovery may last that takes from one time to another.
+// maxRecovery returns the maximum duration of a recovery between two times, including the stalls between them.
 func (l *log) maxRecovery(from, to int64) time.Duration {
 	return recovery + slack + 2*l.stalled(from, to)
 }
@@ -106,8 +105,7 @@ func (l *log) mayFail(shard int, e event) bool {
 	})
 }
 
-// admitted checks the takes by one rule of a subject, separately for each time between faults that lost
-// writes.
+// admitted checks a subject's takes with one of its rules, separately for each period between faults that lost writes.
 func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) error {
 	losses := slices.DeleteFunc(slices.Clone(l.outages), func(o outage) bool { return !o.loses(s.shard) })
 	for n := range len(losses) + 1 {
@@ -130,8 +128,8 @@ func (l *log) admitted(s *subject, i int, rule ratelimit.Rule, events []event) e
 	return nil
 }
 
-// between returns a take as it counts between losses: as one that failed if its charge may have been lost
-// earlier, or may be lost later. kept is false if it does not count there.
+// between returns how a take counts in the period between two losses of writes. If one of them may have lost its charge,
+// it counts as failed. kept is false if it does not count in this period.
 func (e event) between(earlier, later []outage) (take torture.Take, kept bool) {
 	take = e.Take
 	for _, o := range earlier {
@@ -150,7 +148,7 @@ func (e event) between(earlier, later []outage) (take torture.Take, kept bool) {
 	return take, true
 }
 
-// asChecked returns a rule as torture.Check needs it. ends are the ends of windows.
+// asChecked converts a rule for torture.Check. ends holds the ends of the windows.
 func asChecked(r ratelimit.Rule, ends []int64) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-const masters = 3 // of a Cluster
+const masters = 3 // the number of masters of a Cluster
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
@@ -20,14 +20,13 @@ func TestCluster(t *testing.T) {
 	require.NoError(t, h.run(t, length(t, 0)))
 }
 
-// cluster returns a host of a Cluster, whose shards are its masters and their replicas. wrap may wrap its
-// store.
+// cluster returns a host with a Cluster. A shard is a master with its replica. wrap may wrap the store.
 func cluster(t *testing.T, wrap func(ratelimit.Store) ratelimit.Store) *host {
 	c := testhost.StartCluster(t,
-		"--cluster-require-full-coverage", "no", // a node serves its slots even if those of another are down
+		"--cluster-require-full-coverage", "no", // a node serves its slots even if other slots are down
 		"--appendonly", "yes", "--appendfsync", "no") // a kill loses nothing; a slow disk does not stop six nodes
 	store := wrap(newStore(t, c.Client(nil)))
-	var slots [masters]int // one of each shard, which the current episode uses
+	var slots [masters]int // for each shard, the slot that the current episode uses
 	h := &host{
 		breaks: true, // a node that does not hear from others refuses calls
 		shards: masters, deadline: timeout, perEpisode: 2, canary: testhost.StartRedis(t, testhost.Durable...),
@@ -68,7 +67,7 @@ func shardFaults(c *testhost.Cluster, shard int, slots *[masters]int) []fault {
 	// A replica may take over after any fault, because the Cluster mistakes a slow node for a dead one.
 	failedOver := func() (shards []int) {
 		for i, slot := range slots {
-			if c.Masters(slot)[0] != before[i] { // when all nodes agree
+			if c.Masters(slot)[0] != before[i] { // once all nodes agree
 				shards = append(shards, i)
 			}
 		}
@@ -95,7 +94,7 @@ func shardFaults(c *testhost.Cluster, shard int, slots *[masters]int) []fault {
 	}
 }
 
-// TestSentinel has a new Sentinel for each failover.
+// TestSentinel starts a new Sentinel for each failover.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(length(t, 0))
@@ -109,7 +108,7 @@ func TestSentinel(t *testing.T) {
 			}
 			failover := func() {
 				s.Failover()
-				s.Master.Kill() // some callers still charge it: the Sentinel makes it a replica seconds later
+				s.Master.Kill() // otherwise, it would accept charges until the Sentinel makes it a replica
 			}
 			h := &host{
 				subjects: subjects(t, store, true, ""), shards: 1, deadline: timeout,

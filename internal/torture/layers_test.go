@@ -40,7 +40,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// layered returns a host with one Redis, whose clock is ahead, and with layers around its store.
+// layered returns a host with layers around the store of one Redis. The clock of Redis is ahead of this machine's.
 func layered(t *testing.T, o layer.Options, args []string, ahead time.Duration) *host {
 	var stack *layer.Store
 	h := single(t, args, func(s ratelimit.Store) ratelimit.Store {

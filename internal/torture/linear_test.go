@@ -65,7 +65,7 @@ func checkLinear[S, In, Out any](t *testing.T, atLeast int, m model[S, In, Out],
 					op.Output, op.Return = out, time.Since(began).Nanoseconds()
 					mu.Lock()
 					if out == nil {
-						op.Return = math.MaxInt64 // it may be done, then or later
+						op.Return = math.MaxInt64 // the call may take effect at any later time
 						failed++
 						if call.undo != nil {
 							undo := op

@@ -21,24 +21,24 @@ type subject struct {
 	*ratelimit.Limiter
 	key   string
 	shard int
-	exact bool          // every denial has a reason in the log
-	ahead time.Duration // of this machine's clock: the server's
+	exact bool          // the log contains the reason for every denial
+	ahead time.Duration // how far the server's clock is ahead of this machine's
 }
 
 // event is a take as its caller observed it, or an add or a count of a meter.
 type event struct {
 	torture.Take
 	err      error
-	ends     []int64       // of the charged windows, by rule
-	interval time.Duration // of a count; 0 if there was none
+	ends     []int64       // the ends of the charged windows, by rule
+	interval time.Duration // the interval of a count, or 0 if the event is not a count
 	count    int64
 }
 
-// log is what callers observed in one episode.
+// log holds the observations of the callers in one episode.
 type log struct {
 	subjects []*subject
-	answered []atomic.Int64  // by shard: when the latest take was sent that was answered
-	stalls   *testenv.Stalls // nil if they excuse nothing
+	answered []atomic.Int64  // by shard: when the latest answered take was sent
+	stalls   *testenv.Stalls // nil if stalls are no excuse
 	outages  []outage
 	ended    int64 // when the callers had stopped
 
@@ -47,14 +47,15 @@ type log struct {
 	excused []event
 }
 
-// call starts callers that take from the subjects at random. The returned function stops them, and waits for it.
+// call starts callers that take from the subjects at random. The returned function stops them and waits until
+// they have returned.
 func (l *log) call(ctx context.Context, callers int) (stop func()) {
 	l.events = make(map[*subject][]event)
-	rate := 100 * len(l.subjects) // per second, more than the rules allow
+	rate := 100 * len(l.subjects) // takes per second, more than the rules allow
 	if long() {
 		rate = 4000
 	}
-	pause := 2 * time.Second * time.Duration(callers) / time.Duration(rate) // at most
+	pause := 2 * time.Second * time.Duration(callers) / time.Duration(rate) // the maximum pause
 	stopped := make(chan struct{})
 	var wg sync.WaitGroup
 	for range callers {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	parallel := "10" // schedules mostly wait
+	parallel := "10" // tests that run in parallel mostly wait
 	if long() {
 		parallel = "4"
 	}
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// silence is a logger for go-redis, which logs each connection that is refused.
+// silence is a logger for go-redis that drops its messages about refused connections.
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
@@ -41,7 +41,7 @@ func (silence) Printf(context.Context, string, ...any) {}
 // long reports whether the schedules run in their long form.
 func long() bool { return testenv.IsLong() }
 
-// length returns how long a schedule runs: the environment's LAZYREQ_TORTURE, or short.
+// length returns the duration of a schedule: the value of LAZYREQ_TORTURE, or short if it is not set.
 func length(t *testing.T, short time.Duration) time.Duration {
 	return testenv.Duration(t, short)
 }

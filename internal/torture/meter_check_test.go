@@ -13,7 +13,7 @@ func (l *log) counted(s *subject, events []event) error {
 		if c.interval == 0 || c.Failed {
 			continue
 		}
-		least, most := c.N, c.N // an add and its count are one step
+		least, most := c.N, c.N // the call adds and counts in one step
 		for j, add := range events {
 			if i == j {
 				continue
@@ -33,8 +33,8 @@ func (l *log) counted(s *subject, events []event) error {
 	return nil
 }
 
-// mustCount reports whether a count has an add: it was done before, within the interval, and no fault may have
-// lost it.
+// mustCount reports whether a count must include an add: the add was made before the count and within its interval, and
+// no fault may have lost it.
 func (l *log) mustCount(shard int, c, add event) bool {
 	if add.Failed || add.Received > c.Sent || micros(c.Received-add.Sent) >= c.interval {
 		return false
@@ -44,7 +44,7 @@ func (l *log) mustCount(shard int, c, add event) bool {
 	})
 }
 
-// mayCount reports whether a count may have an add. A count in buckets may be of up to two more.
+// mayCount reports whether a count may include an add. The interval of a count may be up to two buckets longer.
 func mayCount(c, add event, bucket time.Duration) bool {
 	return add.Sent <= c.Received && (add.Failed || micros(c.Sent-add.Received) <= c.interval+2*bucket)
 }

@@ -64,7 +64,7 @@ func TestRedisMatchesModel(t *testing.T) {
 	require.NotEmpty(t, found.text)
 }
 
-// failures is a test that keeps its failure.
+// failures is a testing.TB that records failures and does not fail the test.
 type failures struct {
 	*testing.T
 	text string

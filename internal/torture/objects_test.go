@@ -111,7 +111,7 @@ type leaseState struct {
 }
 
 type leaseOutcome struct {
-	denied bool // or lost, or not held
+	denied bool // the lease is held by another client, lost, or not held
 	number int64
 }
 
@@ -119,7 +119,7 @@ var leaseModel = model[leaseState, leaseCall, leaseOutcome]{leaseState{}, func(s
 	mine := s.held && s.id == in.id
 	switch {
 	case in.what == "acquire" && !s.held && out == nil:
-		return []leaseState{s, {true, in.id, s.number + 1}} // or a larger number
+		return []leaseState{s, {true, in.id, s.number + 1}} // the number may also be larger
 	case in.what == "acquire" && !s.held:
 		if out.denied || out.number <= s.number {
 			return nil
@@ -128,7 +128,7 @@ var leaseModel = model[leaseState, leaseCall, leaseOutcome]{leaseState{}, func(s
 	case in.what == "acquire":
 		return next(s, s, leaseOutcome{denied: true}, out)
 	case in.what == "holder" && s.held && out != nil && out.number >= s.number && !out.denied:
-		s.number = out.number // it is larger if the reply to acquire was lost
+		s.number = out.number // the number is larger if the reply to acquire was lost
 		return []leaseState{s}
 	case in.what == "holder":
 		return next(s, s, leaseOutcome{denied: !s.held}, out)
@@ -144,7 +144,7 @@ func leases(t *testing.T, wrap func(coord.LeaseStore) coord.LeaseStore) func(red
 		require.NoError(t, err)
 		store := wrap(inner)
 		user := coord.NewID()
-		latest := make(map[int][16]byte) // attempts, by client
+		latest := make(map[int][16]byte) // the latest attempt of each client
 		return func(client int) call[leaseCall, leaseOutcome] {
 			what := []string{"acquire", "acquire", "renew", "release", "release", "holder"}
 			in := leaseCall{what: what[mathrand.IntN(len(what))], id: latest[client]}
@@ -152,7 +152,7 @@ func leases(t *testing.T, wrap func(coord.LeaseStore) coord.LeaseStore) func(red
 			if in.what == "acquire" {
 				_, _ = rand.Read(in.id[:])
 				latest[client] = in.id
-				c.undo = &leaseCall{"release", in.id} // the store tries
+				c.undo = &leaseCall{"release", in.id} // the store tries to release the lease after a failure
 			}
 			c.in = in
 			return c

@@ -23,8 +23,8 @@ type Plan struct {
 
 	Processes  int           // including the parent
 	Killed     int           // how many of the other processes are killed while takes are sent
-	Goroutines int           // in each process
-	Units      int64         // the maximum of a take; the minimum is 1
+	Goroutines int           // the number of goroutines in each process
+	Units      int64         // the maximum number of units of a take; the minimum is 1
 	For        time.Duration // how long takes are sent
 }
 
@@ -40,12 +40,12 @@ func Run(t *testing.T, p Plan) []Take {
 		others[i] = testhost.StartProcess(t, addr+separator+logs)
 	}
 	for _, o := range others {
-		_, _ = o.Out.Read(make([]byte, 1)) // until it is ready, or has ended
+		_, _ = o.Out.Read(make([]byte, 1)) // waits until the process is ready or has ended
 	}
 	for i, o := range others {
 		_ = o.In.Close()
 		if i < p.Killed {
-			// They are killed one after the other.
+			// The processes are killed at different times.
 			kill := time.AfterFunc(p.For*time.Duration(i+1)/time.Duration(p.Killed+1), o.Kill)
 			t.Cleanup(func() { kill.Stop() })
 		}
@@ -66,7 +66,7 @@ func Run(t *testing.T, p Plan) []Take {
 	return takes
 }
 
-// separator is between the address and the folder of the logs in the argument of a process.
+// separator separates the address from the folder of the logs in the argument of a process.
 const separator = "|"
 
 // serve runs the plan in another process. It writes a byte when it is ready, and begins when in ends.

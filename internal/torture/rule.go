@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Rule is the rule of a limiter. Its functions of w do not decrease.
+// Rule is the rule of a limiter. The functions most and denies do not decrease with w.
 type Rule struct {
 	// most returns the maximum number of units that may be admitted in an interval of length w, including its ends.
 	most func(w time.Duration) int64

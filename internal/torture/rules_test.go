@@ -15,7 +15,7 @@ import (
 
 const per = 300 * time.Millisecond
 
-// ruleSets are rules of every algorithm: some intervals of them pass in an episode, and one lasts longer.
+// ruleSets has rules of every algorithm. An episode lasts for several intervals of these rules, except for the longest.
 var ruleSets = map[string][]ratelimit.Rule{
 	"buckets":  {ratelimit.Buckets(ratelimit.BucketOptions{Limit: 30, Per: per, Interval: 100 * time.Millisecond})},
 	"window":   {ratelimit.FixedWindow(30, per)},
@@ -38,10 +38,10 @@ var meters = map[string]ratelimit.Rule{
 
 const meterSpan = 5 * time.Second
 
-var keys atomic.Int64 // so that each episode has its own
+var keys atomic.Int64 // each episode has new keys
 
-// subjects returns a function that returns new subjects, one for each set of rules, each meter and each shard.
-// shards are parts of keys.
+// subjects returns a function that returns new subjects: for each shard, one for each set of rules and each meter. shards
+// holds the text that places a key in a shard.
 func subjects(t *testing.T, store ratelimit.Store, exact bool, shards ...string) func() []*subject {
 	limiters := make(map[string]*ratelimit.Limiter)
 	for name, rules := range ruleSets {

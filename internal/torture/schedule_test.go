@@ -12,14 +12,14 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// fault is one way in which a host breaks.
+// fault is a way in which a host can break.
 type fault struct {
 	name  string
-	shard int // the shard that it breaks; all for every one
+	shard int // the shard that breaks, or all
 	// begin breaks the host. Unless end is nil, the schedule waits for hold, and calls it.
 	begin func(hold time.Duration) (end func())
-	// loses, unless nil, returns at the end the shards whose acknowledged writes may be lost: all of them, or
-	// those since the time that settle returns, if it is not nil. settle runs before begin.
+	// After the fault, loses returns the shards that may have lost acknowledged writes. It may be nil. settle runs before
+	// begin. If settle is not nil, only writes after the time that it returns may be lost.
 	loses  func() []int
 	settle func() int64
 }
@@ -32,8 +32,8 @@ func always() []int { return []int{all} }
 type outage struct {
 	*fault
 	began, ended int64
-	lossy        []int // shards
-	lostFrom     int64 // 0 if everything may be lost
+	lossy        []int // the shards that may have lost writes
+	lostFrom     int64 // only later writes may be lost; 0 if all writes may be lost
 }
 
 // loses reports whether acknowledged writes of a shard may be lost.
@@ -45,7 +45,7 @@ func (o outage) String() string {
 	return fmt.Sprintf("%s of shard %d, %d to %d", o.name, o.shard, o.began, o.ended)
 }
 
-// happen has the host break for a while.
+// happen breaks the host for a random time.
 func (f *fault) happen(rnd *rand.Rand) outage {
 	<-time.After(rand.N(100 * time.Millisecond))
 	o := outage{fault: f}
@@ -70,17 +70,17 @@ func (f *fault) happen(rnd *rand.Rand) outage {
 
 func now() int64 { return time.Now().UnixMicro() }
 
-// host is what a schedule breaks, and how callers use it.
+// host holds the faults of a schedule, and the limiters that callers use meanwhile.
 type host struct {
-	subjects   func() []*subject // new ones
+	subjects   func() []*subject // returns new subjects
 	shards     int
-	perEpisode int             // how many faults
-	canary     *testhost.Redis // has no faults, and is slow only if the machine is
-	deadline   time.Duration   // of each take
+	perEpisode int             // the number of faults in an episode
+	canary     *testhost.Redis // a server without faults, which is slow only if the machine is busy
+	deadline   time.Duration   // the deadline of each take
 	faults     []fault
-	row        string // of the summary; "" for those of the faults
-	buggy      bool   // its violations are not in the summary
-	strict     bool   // stalls excuse nothing
+	row        string // the host's row in the summary; "" if its faults have their own rows
+	buggy      bool   // violations are wanted and do not appear in the summary
+	strict     bool   // stalls are no excuse
 	breaks     bool   // a timeout can make other takes fail: a circuit breaker opens, or a node refuses calls
 }
 

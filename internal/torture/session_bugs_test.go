@@ -48,7 +48,7 @@ func (b *buggySessions) Destroy(ctx context.Context, l storage.Locator, d storag
 // TestSessionBugsAreFound checks that each check of visits finds a bug of a store.
 func TestSessionBugsAreFound(t *testing.T) {
 	t.Parallel()
-	// sometimes is true for one call in twenty.
+	// sometimes returns a function that returns true in every twentieth call.
 	sometimes := func() func() bool {
 		var n atomic.Int64
 		return func() bool { return n.Add(1)%20 == 0 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkVisits returns an error if what clients observed contradicts a promise about sessions. A fault that loses
+// checkVisits returns an error if the observations of clients contradict a promise about sessions. A fault that loses
 // writes excuses only the loss of writes that it may have lost.
 func checkVisits(requests []request, outages []outage) error {
 	ofVisit, ofUser := make(map[*visit]*history), make(map[string][]request)
@@ -44,11 +44,11 @@ func checkVisits(requests []request, outages []outage) error {
 // history is what happened to one session.
 type history struct {
 	adds    []request
-	ends    []request // and the user's revocations, which may be of other sessions
+	ends    []request // including revocations of all sessions of the user
 	outages []outage
 }
 
-// crossed checks that a session is its user's.
+// crossed checks that a request found its own user's session.
 func (h *history) crossed(r request) error {
 	if r.Exists && (r.User != r.user || r.Owner != r.user) {
 		return fmt.Errorf("the session of another user: %q, %q", r.User, r.Owner)
@@ -64,7 +64,7 @@ func (h *history) half(r request) error {
 	return nil
 }
 
-// revived checks that a session that was ended doesn't exist later.
+// revived checks that an ended session does not come back.
 func (h *history) revived(r request) error {
 	if !r.Exists {
 		return nil
@@ -73,7 +73,7 @@ func (h *history) revived(r request) error {
 		if end.status != 200 || !end.Exists || end.received >= r.sent || h.mayLose(r.shard, end.sent, end.received) {
 			continue
 		}
-		// A revocation is of the sessions that the index of the user's had when it began.
+		// A revocation ends the sessions that were in the user's index when it began.
 		if end.visit == r.visit || r.login[1] < end.sent && !h.mayLose(r.userShard, r.login[0], r.login[1]) {
 			return fmt.Errorf("it exists after %s, %d to %d", end.path, end.sent, end.received)
 		}
@@ -107,7 +107,7 @@ func (h *history) lost(r request) error {
 	return nil
 }
 
-// invented checks that no write was made twice.
+// invented checks that no write took effect twice.
 func (h *history) invented(r request) error {
 	var sent int64
 	for _, add := range h.adds {
@@ -150,7 +150,7 @@ func (h *history) renewedBefore(r request) bool {
 			return true
 		case i == r.cookie && renewal[0]+grace.Microseconds() <= r.received:
 			return true
-		case i > r.cookie && renewal[0] < r.received: // only the latest cookie but one has a grace
+		case i > r.cookie && renewal[0] < r.received: // only the last cookie but one has a grace period
 			return true
 		}
 	}

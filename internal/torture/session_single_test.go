@@ -21,12 +21,12 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// sessionHost is what a schedule breaks, and the servers whose sessions it has.
+// sessionHost holds the faults of a schedule and the servers whose sessions are tested.
 type sessionHost struct {
 	apps       []http.Handler
 	perEpisode int
-	begun      func([]*visit)       // unless nil, called with the first sessions of an episode
-	shardOf    func(key string) int // unless nil, of the store's keys
+	begun      func([]*visit)       // if not nil, called with the first sessions of an episode
+	shardOf    func(key string) int // if not nil, returns the shard of a key
 	faults     []fault
 }
 
@@ -53,7 +53,7 @@ func TestSessionsOnSingleRedis(t *testing.T) {
 func TestSessionsOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testhost.StartCluster(t, append(testhost.Durable, "--cluster-require-full-coverage", "no")...)
-	var slots [masters]int // one of each shard, which sessions of the current episode are in
+	var slots [masters]int // for each shard, a slot of the current episode's sessions
 	client := c.Client(nil)
 	h := &sessionHost{
 		apps: []http.Handler{newSessionApp(t, client), newSessionApp(t, c.Client(nil))}, perEpisode: 2,
@@ -71,7 +71,7 @@ func TestSessionsOnCluster(t *testing.T) {
 	require.NoError(t, h.run(t, length(t, 0)))
 }
 
-// TestSessionsWithSentinel has a new Sentinel for each failover.
+// TestSessionsWithSentinel starts a new Sentinel for each failover.
 func TestSessionsWithSentinel(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(length(t, 0))
@@ -92,7 +92,7 @@ func TestSessionsWithSentinel(t *testing.T) {
 	}
 }
 
-// newSessionApp returns an application whose sessions are in a Redis.
+// newSessionApp returns an application that keeps its sessions in Redis.
 func newSessionApp(t *testing.T, c redis.UniversalClient) http.Handler {
 	s, err := redisstore.New(c, redisstore.Options{Timeout: timeout})
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func (v *visits) awaitLogins(h *sessionHost) {
 	}
 }
 
-// awaitAnswer waits until a request that was sent after a time is answered.
+// awaitAnswer waits for the answer to a request that was sent after a given time.
 func (v *visits) awaitAnswer(after int64) bool {
 	for range 2000 {
 		if v.answered.Load() >= after {

@@ -18,7 +18,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// Each request that changes a session changes all of these fields by one commit.
+// Each request that changes a session changes all of these fields in one commit.
 var (
 	owner       = session.NewField[string]("owner") // the user's name
 	left, right = session.NewCounter("left"), session.NewCounter("right")
@@ -76,7 +76,7 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 	})
 	handle("POST /add", func(req *server.Request, c content) error {
 		if !c.Exists {
-			return nil // a write would create another session
+			return nil // a write would begin another session
 		}
 		if err := left.Add(req.Context(), 1); err != nil {
 			return err
@@ -104,24 +104,24 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 	return srv
 }
 
-// grace is for how long the cookie of before may read after a renewal.
+// grace is how long the old cookie may still read the session after a renewal.
 const grace = 100 * time.Millisecond
 
-// visit is a session from its login on.
+// visit is one session, which begins with a login.
 type visit struct {
 	user  string
-	login [2]int64 // from and to
+	login [2]int64 // the times at which the login began and ended
 
-	shard, userShard int // of the session, and of the index of the user's sessions
+	shard, userShard int // the shards of the session and of the user's index
 
-	mu       sync.Mutex     // of what follows, while there are requests
+	mu       sync.Mutex     // guards the fields below while requests run
 	cookies  []*http.Cookie // the latest last
-	renewals [][2]int64     // of cookies by the next: from and to
+	renewals [][2]int64     // the times at which each renewal began and ended
 	renewing bool
-	doubt    int64 // when a renewal was sent that may have been done, or 0
+	doubt    int64 // when a renewal with an unknown outcome was sent, or 0
 }
 
-// choose returns the number of the session's cookie for a request: the latest, or at times an earlier one.
+// choose returns the number of the cookie that a request sends. It is usually the latest one.
 func (v *visit) choose() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -157,7 +157,7 @@ func (v *visit) beginRenewal() bool {
 	return true
 }
 
-// endRenewal keeps the outcome of a renewal: known if there was a response, with a new cookie if it was done.
+// endRenewal records the outcome of a renewal. Without a response, the outcome is unknown.
 func (v *visit) endRenewal(r request, cookies []*http.Cookie) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -174,10 +174,10 @@ func (v *visit) endRenewal(r request, cookies []*http.Cookie) {
 type request struct {
 	*visit
 	path           string
-	cookie         int // its number
+	cookie         int // the number of the cookie
 	sent, received int64
 	status         int
-	content        // if status is 200: before the request's own change
+	content        // set if status is 200: the state before the request's own change
 }
 
 // account is a user with the current session and the earlier sessions, which have ended.
@@ -188,11 +188,11 @@ type account struct {
 	earlier []*visit
 }
 
-// visits are sessions of many users, and what happened to them.
+// visits holds sessions of many users and the requests on them.
 type visits struct {
 	apps     []http.Handler
 	accounts []*account
-	answered atomic.Int64 // when the latest request was sent that was answered
+	answered atomic.Int64 // when the latest answered request was sent
 
 	mu       sync.Mutex
 	requests []request
@@ -210,7 +210,7 @@ func newVisits(apps []http.Handler, n int) *visits {
 }
 
 // call starts clients that log in, read, write and log out at random, several for each user. The returned
-// function stops them, and waits for it.
+// function stops them and waits until they have returned.
 func (v *visits) call(ctx context.Context) (stop func()) {
 	stopped := make(chan struct{})
 	var wg sync.WaitGroup
@@ -252,7 +252,7 @@ func (v *visits) act(ctx context.Context, a *account) {
 	a.mu.Unlock()
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	if rand.IntN(4) == 0 { // the client leaves
+	if rand.IntN(4) == 0 { // the client leaves before the response
 		time.AfterFunc(rand.N(3*time.Millisecond), leave)
 	}
 	if path != "POST /renew" {
@@ -262,7 +262,7 @@ func (v *visits) act(ctx context.Context, a *account) {
 	}
 }
 
-// leave has the user log in anew.
+// leave ends the user's use of a session, so that the user logs in again.
 func (a *account) leave(v *visit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// timeout is the timeout of the stores, and so the deadline of takes.
+// timeout is the timeout of the stores, which is the deadline of each take.
 const timeout = 200 * time.Millisecond
 
 func TestSingleRedis(t *testing.T) {
@@ -66,7 +66,8 @@ func networkFaults(t *testing.T, p *faultproxy.Proxy) []fault {
 	}
 }
 
-// serverFaults returns the faults of a server. loses belongs to the fault that kills the server.
+// serverFaults returns the faults of a server. loses is the function of the fault that kills
+// the server.
 func serverFaults(t *testing.T, s *testhost.Redis, loses func() []int) []fault {
 	admin := s.Client(func(o *redis.Options) { o.ReadTimeout = 5 * time.Second })
 	do := func(args ...any) { require.NoError(t, admin.Do(context.Background(), args...).Err()) }

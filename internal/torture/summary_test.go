@@ -19,7 +19,7 @@ var summary struct {
 // until the next fault.
 type row struct {
 	times, takes, requests, violations, excused int
-	other                                       bool // it is not about a fault, and comes last
+	other                                       bool // the row is not about a fault, and comes last
 }
 
 // tally adds to the row of a fault.
@@ -86,8 +86,8 @@ func tallyOutages(own string, outages []outage, violation error) {
 	}
 }
 
-// tallyAt adds to the row of the last fault that began before a time, or else of the first. If own is not empty, it adds
-// to this row instead.
+// tallyAt adds to the row named own. If own is empty, it adds to the row of the last fault that began before a time, or of
+// the first fault if no fault began before it.
 func tallyAt(own string, outages []outage, at int64, more row) {
 	name := outages[0].name
 	for _, o := range outages {

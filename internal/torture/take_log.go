@@ -15,8 +15,8 @@ import (
 type log struct {
 	name  string
 	file  *os.File // only for a safe log
-	n     int64    // number of takes
-	notes []byte   // only for other logs
+	n     int64    // the number of takes
+	notes []byte   // the records of a log that is not safe
 }
 
 const recordLen = 4 * 8 // sent, received, units, outcome

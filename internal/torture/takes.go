@@ -10,10 +10,10 @@ import (
 
 // Take is one take as its caller observed it. Times are in microseconds, like those of Redis.
 type Take struct {
-	Sent, Received int64 // since 1970
+	Sent, Received int64 // Unix times
 	N              int64 // units
 	Allowed        bool
-	Failed         bool // it got no reply, and may have been admitted, then or later
+	Failed         bool // the take got no reply, and may have been admitted at any later time
 }
 
 func (t Take) String() string {
@@ -102,7 +102,7 @@ func hasReason(r Rule, denied Take, charged []Take) bool {
 	}
 	for _, t := range charged {
 		if t.Sent > denied.Received {
-			continue // admitted later
+			continue // this take was admitted later
 		}
 		units += t.N
 		w := micros(denied.Sent - min(denied.Sent, t.Received))

@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule  Rule
 		takes []Take
-		want  string // in the error; none if empty
+		want  string // a part of the error, or "" if there is no error
 	}{
 		"nothing":                   {SlidingLog(2, per), nil, ""},
 		"as many as may be":         {SlidingLog(2, per), []Take{at(0, 1), at(0, 1)}, ""},

@@ -1,6 +1,6 @@
 // Package yield lets a queue collect calls that are made at the same moment, so that they can be sent together.
 //
-// A timer would delay every call, even a lone one. A yield of the processor only lets ready goroutines run, and so costs
+// A timer would delay every call, even a lone one. A yield of the processor only lets ready goroutines run, so it costs
 // a lone call less than a microsecond.
 package yield
 

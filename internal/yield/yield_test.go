@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a yielder with a fake clock. Each yield takes takes, and yield i adds adds[i] items to the queue.
+// fake is a yielder with a fake clock. Each yield lasts for takes, and yield number i adds adds[i] items to the queue.
 type fake struct {
 	yielder
 	clock  time.Duration
@@ -80,7 +80,7 @@ func TestTwoSlowYieldsAreTheLastForAWhile(t *testing.T) {
 }
 
 func TestReadyGoroutinesRunFirst(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one yield is enough for all
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that all goroutines run in a single yield
 	idle := yielder{now: func() time.Duration { return 0 }, yield: processor.yield}
 	joined := 0
 	for range 100 {
