@@ -71,8 +71,6 @@ type Upstream struct {
 	CA string `yaml:"ca"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
-	// ProxyProtocol is the version, 1 or 2, of the PROXY protocol header to send. Default: none.
-	ProxyProtocol int `yaml:"proxy_protocol"`
 	// ResponseTimeout bounds the wait for the response's header. Default: 30s.
 	ResponseTimeout time.Duration `yaml:"response_timeout"`
 	// MaxConnections bounds the connections; further requests wait. Default: no bound.

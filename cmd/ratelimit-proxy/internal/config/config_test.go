@@ -128,7 +128,6 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "redis: redis://h/-1\n", `p.yaml:3:8: redis: names the database -1`},
 		{"upstreams:\n  a: {url: http://a, ca: /nowhere}\n", `upstreams.a.ca: is set, but the URL begins with http://`},
 		{"upstreams:\n  a: {url: https://a, ca: /nowhere}\n", `upstreams.a.ca: open /nowhere`},
-		{"upstreams:\n  a: {url: http://a, proxy_protocol: 3}\n", `upstreams.a.proxy_protocol: is 3`},
 		{"upstreams:\n  a: {url: http://a, host: b}\n", `upstreams.a.host: "b", want`},
 		{"upstreams:\n  a: {url: http://a, response_timeout: -1s}\n", `upstreams.a.response_timeout: is -1s`},
 		{"", `upstreams: there are none`},
@@ -196,7 +195,7 @@ func TestStrictValues(t *testing.T) {
 		truth   = "want true or false"
 		noValue = "has no value"
 	)
-	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}", "upstreams: {main: {url: http://a, proxy_protocol: %s}}",
+	integers := []string{"replicas: %s", "upstreams: {main: {url: http://a, max_connections: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
 	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, response_timeout: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}

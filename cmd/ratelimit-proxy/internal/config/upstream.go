@@ -27,7 +27,6 @@ func (k *checker) upstream(u Upstream, field string) {
 		_, err = u.TLS()
 		k.add(field+".ca", err)
 	}
-	between(k, field+".proxy_protocol", u.ProxyProtocol, 0, 2)
 	between(k, field+".response_timeout", u.ResponseTimeout, minTimeout, maxTimeout)
 	between(k, field+".max_connections", u.MaxConnections, 0, 1<<20)
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -133,9 +131,6 @@ func (f *forwarding) forward(r *http.Request) error {
 		defer f.body.watchUpstream(f.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
 		r = r.WithContext(ctx)
 	}
-	if f.up.transport.DisableKeepAlives { // the connection begins with the client's address
-		r = r.WithContext(context.WithValue(r.Context(), connAddrsKey{}, f.connAddrs(r)))
-	}
 	proxy := httputil.ReverseProxy{
 		Rewrite:        f.rewrite,
 		Transport:      f.up.roundTrip,
@@ -166,21 +161,6 @@ func (f *forwarding) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
 	}()
 	f.writer = upstreamWriter{f.w, r.ProtoAtLeast(1, 1)}
 	proxy.ServeHTTP(&f.writer, r)
-}
-
-// connAddrs returns the addresses for the PROXY protocol. The client's port is 0 if its address comes from another proxy.
-func (f *forwarding) connAddrs(r *http.Request) (a connAddrs) {
-	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
-	client := f.g.clients.address(r.Context(), r)
-	a.client = netip.AddrPortFrom(client, 0)
-	if client == peerAddr(r) {
-		a.client = netip.AddrPortFrom(client, remote.Port())
-	}
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		at, _ := netip.ParseAddrPort(local.String())
-		a.local = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
-	}
-	return a
 }
 
 func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {

@@ -2,18 +2,13 @@ package proxy
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/pires/go-proxyproto"
 
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
@@ -42,7 +37,7 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 	}
 	transport, err := newTransport(c, target)
 	var roundTrip http.RoundTripper = transport
-	if transport.Protocols.UnencryptedHTTP2() || transport.Protocols.HTTP2() && target.Scheme == "https" {
+	if transport.Protocols.UnencryptedHTTP2() || target.Scheme == "https" {
 		roundTrip = http2Transport{transport}
 	}
 	return &upstream{
@@ -63,9 +58,8 @@ const (
 
 func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	conf, err := c.TLS()
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  c.ResponseTimeout,
 		MaxResponseHeaderBytes: maxResponseHeader,
@@ -85,40 +79,7 @@ func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 	t.Protocols.SetHTTP1(c.HTTP2 != "cleartext")
 	t.Protocols.SetHTTP2(c.HTTP2 != "cleartext")
 	t.Protocols.SetUnencryptedHTTP2(c.HTTP2 == "cleartext")
-	if c.ProxyProtocol > 0 {
-		t.DisableKeepAlives = true // a connection is for one client
-		t.Protocols.SetHTTP2(false)
-		t.DialContext = dialWithHeader(dialer, byte(c.ProxyProtocol))
-	}
 	return t, err
-}
-
-// connAddrsKey is the key of [connAddrs] in a request's context.
-type connAddrsKey struct{}
-
-// connAddrs holds the addresses of the two ends of a client's connection.
-type connAddrs struct{ client, local netip.AddrPort }
-
-// dialWithHeader returns a dialer of connections that begin with a PROXY protocol header.
-func dialWithHeader(d *net.Dialer, version byte) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := d.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		h := &proxyproto.Header{Version: version, Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}
-		if a, ok := ctx.Value(connAddrsKey{}).(connAddrs); ok && a.client.IsValid() && a.local.IsValid() {
-			h = proxyproto.HeaderProxyFromAddrs(version, net.TCPAddrFromAddrPort(a.client), net.TCPAddrFromAddrPort(a.local))
-		}
-		_ = conn.SetWriteDeadline(time.Now().Add(d.Timeout))
-		_, err = h.WriteTo(conn)
-		_ = conn.SetWriteDeadline(time.Time{})
-		if err != nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("PROXY protocol header: %w", err)
-		}
-		return conn, nil
-	}
 }
 
 // rewriteURL directs a request to the upstream. It ignores the Host and the URL in the request's first line.
