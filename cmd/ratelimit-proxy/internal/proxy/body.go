@@ -28,9 +28,8 @@ type requestBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	http2   bool   // a deadline ends the stream even while no Read is in progress
-	sent    bool   // forwarded to an upstream, which may respond before the end
-	atEnd   func() // called when net/http has the trailers; may be nil
+	http2   bool // a deadline ends the stream even while no Read is in progress
+	sent    bool // forwarded to an upstream, which may respond before the end
 
 	reading sync.Mutex // held by Read
 
@@ -67,9 +66,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	case nil:
 	case io.EOF: // a body never wraps it
 		b.readAll = true
-		if b.atEnd != nil {
-			b.atEnd()
-		}
 	default:
 		b.err = err
 	}

@@ -216,7 +216,7 @@ func TestTrailers(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "X-Sum")
 		_, _ = io.Copy(w, r.Body)
-		w.Header().Set("X-Sum", "answer to "+r.Trailer.Get("X-Sum"))
+		w.Header().Set("X-Sum", fmt.Sprint("the request has ", len(r.Trailer), " trailers"))
 		w.Header().Set(http.TrailerPrefix+"X-More", "unannounced")
 	})
 	for _, p := range []*running{run(t, limited(t, up.URL, "10/60s")), overTLS(t, limited(t, up.URL, "10/60s"))} {
@@ -229,7 +229,7 @@ func TestTrailers(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
 		require.Equal(t, "body", string(body))
-		require.Equal(t, "answer to question", res.Trailer.Get("X-Sum"))
+		require.Equal(t, "the request has 0 trailers", res.Trailer.Get("X-Sum"))
 		require.Equal(t, "unannounced", res.Trailer.Get("X-More"))
 	}
 }

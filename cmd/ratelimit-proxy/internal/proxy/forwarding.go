@@ -122,10 +122,6 @@ func (g *generation) upstreamFor(r *http.Request, path string) *upstream {
 func (f *forwarding) forward(r *http.Request) error {
 	if f.body = bodyOf(f.w); f.body != nil {
 		f.body.sent = true
-		if len(r.Trailer) > 0 {
-			f.g.removeFromTrailer(r.Trailer)
-			f.body.atEnd = func() { f.g.removeFromTrailer(r.Trailer) }
-		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		defer f.body.watchUpstream(f.up.transport.ResponseHeaderTimeout, func() { cancel(errUnread) })()
@@ -168,10 +164,7 @@ func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
 	f.up.rewriteURL(pr.In, pr.Out)
 	f.g.clients.setForwarded(pr.In, pr.Out, f.g.config.Headers.Forwarded)
 	f.p.addVia(pr.In, pr.Out)
-	pr.Out.Trailer = nil
-	if pr.Out.Body != nil { // without a body, net/http would never end a request over HTTP/2
-		pr.Out.Trailer = pr.In.Trailer // its values arrive after the body
-	}
+	pr.Out.Trailer = nil // some servers would add its fields to the header, after the proxy has checked that
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
 		pr.Out.Header["User-Agent"] = nil // net/http would send its own

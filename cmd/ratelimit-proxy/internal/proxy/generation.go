@@ -25,8 +25,6 @@ type generation struct {
 	byName      map[string]*rule
 	statusAllow []netip.Prefix
 
-	headers map[string]bool // the request headers that the configuration uses
-
 	pathMatches []*config.Match // the conditions of rules, tiers and routes that have paths
 	pathCounts  bool            // a rule counts by path
 	pathDecides bool            // and some paths have other limits
@@ -64,7 +62,6 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 		g.rules = append(g.rules, made)
 		g.byName[r.Name] = made
 	}
-	g.collectHeaders()
 	g.collectPaths()
 	var shared *store
 	if before != nil {
@@ -77,32 +74,6 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 		return nil, errors.Join(err, g.store.release())
 	}
 	return g, nil
-}
-
-// collectHeaders collects the names of the headers that the configuration uses.
-func (g *generation) collectHeaders() {
-	g.headers = map[string]bool{g.clients.header: true}
-	add := func(m config.Match) {
-		for name := range m.Headers {
-			g.headers[name] = true
-		}
-	}
-	for _, r := range g.config.Routes {
-		add(r.Match)
-	}
-	for _, r := range g.rules {
-		add(r.Match)
-		for _, t := range r.tiers {
-			add(t.match)
-		}
-		for _, p := range r.key {
-			if p.Kind == "header" {
-				g.headers[p.Name] = true
-			}
-		}
-		_, header, _ := config.ParseCost(r.Cost) // the configuration was checked
-		g.headers[header] = true
-	}
 }
 
 // collectPaths sets the fields about paths, for readsDifferently.

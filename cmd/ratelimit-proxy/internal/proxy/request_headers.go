@@ -29,23 +29,6 @@ func isProxyHeader(name string) bool {
 	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
-// notInTrailer lists headers about framing, routing or access. They must not be in a trailer (RFC 9110, 6.5.1), but
-// some servers add trailers to the header.
-var notInTrailer = map[string]bool{
-	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Upgrade": true,
-	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, tokenHeader: true,
-}
-
-// removeFromTrailer removes the fields that only a proxy may send, fields that the configuration uses as headers, and
-// fields whose names are not passed on.
-func (g *generation) removeFromTrailer(trailer http.Header) {
-	for name := range trailer {
-		if notInTrailer[name] || g.headers[name] || isProxyHeader(name) || !config.ForwardedName(name, g.config.Headers.Underscores) {
-			delete(trailer, name)
-		}
-	}
-}
-
 // setForwarded sets the headers that describe the client to the upstream. It keeps the values of a trusted proxy, and
 // removes the values of other clients. Of the two lists of addresses, it keeps only the one that trusted proxies
 // maintain, since a client may have made up the other one.
