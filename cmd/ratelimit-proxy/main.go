@@ -29,7 +29,8 @@ import (
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run   runCommand   `cmd:"" default:"withargs" help:"Run the proxy. This is the command if none is given."`
+	runCommand
+	Run   struct{}     `cmd:"" default:"withargs" help:"Run the proxy. This is the command if none is given."`
 	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
 }
 
@@ -48,7 +49,7 @@ func (c *commands) AfterApply(parsed *kong.Context) error {
 }
 
 type checkCommand struct {
-	Config string `arg:"" help:"Configuration file (YAML), or - for standard input."`
+	Config string `arg:"" help:"Configuration file (YAML)."`
 }
 
 // gcPercent is the GOGC of the program unless the environment sets another. With Go's default of 100, a proxy without
@@ -61,21 +62,20 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	code := runProgram(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := runProgram(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
 // runProgram runs a command line and returns the exit status: 2 if the command line or the configuration is not valid,
 // 1 after another error.
-func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := commands{Run: runCommand{stdin: stdin}}
+func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c commands
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("ratelimit-proxy"),
 		kong.Description("A rate-limiting reverse proxy. docs/proxy.md describes the configuration file."),
 		kong.Vars{"version": version()},
-		kong.Help(help),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 	)
@@ -92,36 +92,23 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 		return 2
 	}
 	if parsed.Command() == "check <config>" {
-		return checkConfig(c.Check.Config, stdin, stdout, stderr)
+		return checkConfig(c.Check.Config, stdout, stderr)
 	}
-	log := newLogger(stderr, c.Run.Debug)
+	log := newLogger(stderr, c.Debug)
 	redis.SetLogger(redisLog{log})
 	slog.SetLogLoggerLevel(slog.LevelWarn)
 	slog.SetDefault(log) // package log writes there as well
-	conf, p, err := c.Run.newProxy(log)
+	conf, p, err := c.newProxy(log)
 	if err != nil {
 		fmt.Fprintf(stderr, "ratelimit-proxy: %v\n", err)
 		return 2
 	}
 	defer p.Close()
-	if err := c.Run.serve(ctx, conf, p, stdout, log); err != nil {
+	if err := c.serve(ctx, conf, p, stdout, log); err != nil {
 		log.Error("stopped", slog.Any("error", err))
 		return 1
 	}
 	return 0
-}
-
-// help is a [kong.HelpPrinter] that also prints the help of the default command.
-func help(o kong.HelpOptions, ctx *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
-		return err
-	}
-	run, err := kong.Trace(ctx.Kong, []string{"run"})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(ctx.Stdout)
-	return kong.DefaultHelpPrinter(o, run)
 }
 
 // version returns the versions of the program and of Go.
@@ -133,8 +120,8 @@ func version() string {
 	return fmt.Sprintf("ratelimit-proxy %s %s", info.Main.Version, info.GoVersion)
 }
 
-func checkConfig(file string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c, err := loadConfig(file, stdin)
+func checkConfig(file string, stdout, stderr io.Writer) int {
+	c, err := loadConfig(file)
 	if err == nil {
 		err = proxy.Check(c)
 	}
@@ -142,32 +129,16 @@ func checkConfig(file string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "%s is valid\n", sourceName(file))
+	fmt.Fprintf(stdout, "%s is valid\n", file)
 	return 0
 }
 
-// fromStdin is the file name for standard input.
-const fromStdin = "-"
-
-func sourceName(file string) string {
-	if file == fromStdin {
-		return "standard input"
-	}
-	return file
-}
-
-func loadConfig(file string, stdin io.Reader) (config.Config, error) {
-	var data []byte
-	var err error
-	if file == fromStdin {
-		data, err = io.ReadAll(stdin)
-	} else {
-		data, err = os.ReadFile(file)
-	}
+func loadConfig(file string) (config.Config, error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return config.Config{}, err
 	}
-	return config.Parse(sourceName(file), data)
+	return config.Parse(file, data)
 }
 
 // redisLog is a logger for the Redis client. It logs at debug level, since an outage is logged elsewhere.

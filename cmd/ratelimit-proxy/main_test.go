@@ -72,14 +72,9 @@ func (l *logs) String() string {
 
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	return startWith(t, nil, env, args...)
-}
-
-func startWith(t *testing.T, stdin io.Reader, env []string, args ...string) *process {
-	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), lines: make(chan string, 16), log: &logs{}, ended: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), append([]string{"REDIS_URL="}, env...)...)
-	p.cmd.Stdin, p.cmd.Stderr = stdin, p.log
+	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
@@ -189,7 +184,7 @@ func TestRedisFromEnvironment(t *testing.T) {
 	p := start(t, env, "--listen", "127.0.0.1:0", "--upstream", up, "--limit", "1/60s")
 	url := p.line(t, "listening on ")
 	line := p.logged(t, "Redis fails")
-	require.Equal(t, "WARN", line["level"])
+	require.Equal(t, "ERROR", line["level"])
 	require.Contains(t, line["error"], "connection refused", "the cause")
 	for range 12 {
 		got, _ := p.get(t, url)
@@ -259,37 +254,8 @@ func TestReload(t *testing.T) {
 	p.stop(t)
 }
 
-func TestConfigurationFromStdin(t *testing.T) {
-	text := fmt.Sprintf("listen: ['127.0.0.1:0']\nupstreams: {main: {url: %q}}\n", behind(t, "hello"))
-	for _, c := range []struct {
-		text string
-		code int
-		want string
-	}{
-		{text, 0, "standard input is valid\n"},
-		{text + "nonsense: 1\n", 2, `standard input:3:1: unknown field "nonsense"`},
-		{"", 2, "standard input: upstreams: there are none"},
-	} {
-		cmd := exec.Command(binary, "check", "-")
-		cmd.Stdin = strings.NewReader(c.text)
-		out, _ := cmd.CombinedOutput()
-		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", out)
-		require.Contains(t, string(out), c.want)
-	}
-
-	p := startWith(t, strings.NewReader(text), nil, "--config", "-")
-	url := p.line(t, "listening on ")
-	_, body := p.get(t, url)
-	require.Equal(t, "hello", body)
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
-	p.logged(t, "configuration reloaded") // standard input was read once
-	_, body = p.get(t, url)
-	require.Equal(t, "hello", body)
-	p.stop(t)
-	require.NotContains(t, p.log.String(), "ERROR")
-}
-
-// A look at the configuration that hangs, as on a network file system, doesn't keep the program from ending.
+// TestHangingConfigurationFile checks that the program ends on SIGTERM while reading its configuration hangs, as it can on
+// a network file system.
 func TestHangingConfigurationFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	require.NoError(t, syscall.Mkfifo(file, 0o600))
@@ -376,13 +342,13 @@ func TestSignals(t *testing.T) {
 
 func TestDebug(t *testing.T) {
 	for _, debug := range []bool{false, true} {
-		args := []string{"--listen", "127.0.0.1:0", "--upstream", "http://a", "--redis", "redis://127.0.0.1:1"}
+		args := []string{"--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1"}
 		if debug {
 			args = append(args, "--debug")
 		}
 		p := start(t, nil, args...)
-		p.line(t, "listening on ")
-		p.logged(t, "Redis fails")
+		status, _ := p.get(t, p.line(t, "listening on "))
+		require.Equal(t, 502, status)
 		p.stop(t)
 		require.Equal(t, debug, strings.Contains(p.log.String(), "DEBUG"), p.log.String())
 	}

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
@@ -22,48 +19,28 @@ type reloader struct {
 	p       *proxy.Proxy
 	started config.Config // the configuration at the start
 	log     *slog.Logger
-	redis   string // the URL that was tried last
 }
 
 // lookEvery is the time between two looks at the file. Unlike notifications of the operating system, looking also works
 // for network file systems and for files that are replaced, mounted or linked.
 const lookEvery = 500 * time.Millisecond
 
-// watch reloads on a signal and when the file changes, until ctx ends.
-func (r *reloader) watch(ctx context.Context, work *errgroup.Group, hangup <-chan os.Signal) {
-	r.warnMistakes(ctx, work, r.started)
-	changes := make(chan struct{})
-	if r.command.Config != fromStdin {
-		go look(ctx, r.command.Config, changes) // the end doesn't wait for it: a file system may hang
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			r.reload(ctx, work, "SIGHUP")
-		case <-changes:
-			r.reload(ctx, work, "file changed")
-		}
-	}
-}
-
-// look sends a value after each change of a file, until ctx ends.
-func look(ctx context.Context, name string, changes chan<- struct{}) {
-	file := watchedFile{name: name}
-	file.changed() // not yet
+// watch reloads on a signal and when the file changes, until ctx ends. The program does not wait for watch when it stops,
+// because reading the file may hang.
+func (r *reloader) watch(ctx context.Context, hangup <-chan os.Signal) {
+	file := watchedFile{name: r.command.Config}
+	file.changed() // returns false
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-hangup:
+			r.reload(ctx, "SIGHUP")
 		case <-tick.C:
-		}
-		if file.changed() {
-			select {
-			case changes <- struct{}{}:
-			case <-ctx.Done():
+			if file.changed() {
+				r.reload(ctx, "file changed")
 			}
 		}
 	}
@@ -95,39 +72,15 @@ func (f *watchedFile) changed() bool {
 }
 
 // warnMistakes logs probable mistakes. It doesn't wait for Redis.
-func (r *reloader) warnMistakes(ctx context.Context, work *errgroup.Group, c config.Config) {
+func (r *reloader) warnMistakes(ctx context.Context, c config.Config) {
 	if len(c.Rules) == 0 {
 		r.log.Warn("there is no rule: nothing is limited")
 	}
-	tried := r.redis
-	r.redis = c.Redis
-	if c.Redis == "" || c.Redis == tried {
-		return
-	}
-	work.Go(func() error {
-		if addr, err := ping(ctx, c.Redis); err != nil && ctx.Err() == nil {
-			r.log.Warn("Redis fails: the rules' on_error applies", slog.String("redis", addr), slog.Any("error", err))
-		}
-		return nil
-	})
-}
-
-// ping tries once to reach a Redis. It returns the address and the error.
-func ping(ctx context.Context, url string) (addr string, err error) {
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		return "", err
-	}
-	o.MaxRetries, o.DialerRetries = -1, 1
-	client := redis.NewClient(o)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return o.Addr, client.Ping(ctx).Err()
+	go r.p.PingRedis(ctx)
 }
 
 // reload replaces the configuration with the one that the file and the flags define.
-func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause string) {
+func (r *reloader) reload(ctx context.Context, cause string) {
 	var c config.Config
 	err := r.p.Reload(func() (_ config.Config, err error) {
 		c, err = r.command.config()
@@ -138,7 +91,7 @@ func (r *reloader) reload(ctx context.Context, work *errgroup.Group, cause strin
 		return
 	}
 	r.log.Info("configuration reloaded", slog.String("cause", cause))
-	r.warnMistakes(ctx, work, c)
+	r.warnMistakes(ctx, c)
 	if fields := needRestart(r.started, c); len(fields) > 0 {
 		r.log.Warn("some changes need a restart", slog.String("fields", strings.Join(fields, ", ")))
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
-// runCommand has the flags of the command that runs the proxy.
+// runCommand holds the flags of the command that runs the proxy.
 type runCommand struct {
-	Config   string        `help:"Configuration file (YAML), or - for standard input. Other flags override it." placeholder:"FILE"`
+	Config   string        `help:"Configuration file (YAML). Other flags override it." placeholder:"FILE"`
 	Listen   []string      `help:"Address to listen on (default: 127.0.0.1:8080). Can be repeated." placeholder:"ADDRESS"`
 	Upstream string        `help:"Server to forward requests to, such as http://127.0.0.1:9000." placeholder:"URL"`
 	Limit    string        `help:"Limit of requests for each client, such as 10/60s." placeholder:"N/TIME"`
@@ -29,27 +29,12 @@ type runCommand struct {
 	Admin    string        `help:"Address to serve /healthz and /metrics on." placeholder:"ADDRESS"`
 	Grace    time.Duration `help:"How long to wait for requests in flight when stopping." default:"30s"`
 	Debug    bool          `help:"Also log errors of clients and of single calls to Redis."`
-
-	stdin io.Reader
-	read  *config.Config // the configuration from standard input, which can be read only once
-}
-
-// file returns the configuration from the file.
-func (r *runCommand) file() (config.Config, error) {
-	if r.read != nil {
-		return *r.read, nil
-	}
-	c, err := loadConfig(r.Config, r.stdin)
-	if err == nil && r.Config == fromStdin {
-		r.read = &c
-	}
-	return c, err
 }
 
 // config returns the configuration from the file, with the changes by flags.
 func (r *runCommand) config() (c config.Config, err error) {
 	if r.Config != "" {
-		if c, err = r.file(); err != nil {
+		if c, err = loadConfig(r.Config); err != nil {
 			return c, err
 		}
 	}
@@ -123,10 +108,9 @@ func (r *runCommand) serve(ctx context.Context, c config.Config, p *proxy.Proxy,
 		}
 		work.Go(func() error { return ignoreClosed(serve(l)) })
 	}
-	work.Go(func() error {
-		(&reloader{command: r, p: p, started: c, log: log}).watch(ctx, work, hangup)
-		return nil
-	})
+	reloads := &reloader{command: r, p: p, started: c, log: log}
+	reloads.warnMistakes(ctx, c)
+	go reloads.watch(ctx, hangup)
 	work.Go(func() error {
 		<-ctx.Done()
 		log.Info("stopping", slog.String("grace", r.Grace.String()))

@@ -41,8 +41,9 @@ type Proxy struct {
 
 	current atomic.Pointer[generation]
 
-	reloads  sync.Mutex                   // held by Reload and Close
-	policies map[string]*ratelimit.Policy // of all rules so far, by name; guarded by reloads
+	reloads   sync.Mutex                   // held by Reload while it makes a generation; reading its files may hang
+	replacing sync.Mutex                   // held to replace or close the current generation
+	policies  map[string]*ratelimit.Policy // of all rules so far, by name; guarded by reloads
 }
 
 // New returns a proxy. Its error names the invalid fields of c; see [config.FieldError].
@@ -76,13 +77,14 @@ func (p *Proxy) now() time.Time {
 // Reload replaces the configuration with the result of load. Requests in flight end with the old configuration. The
 // counters stay if the settings of the store are the same. After an error, the old configuration stays in force.
 func (p *Proxy) Reload(load func() (config.Config, error)) error {
+	c, err := load()
 	p.reloads.Lock()
 	defer p.reloads.Unlock()
-	if p.closed.Load() {
+	before := p.acquireGeneration()
+	if before == nil {
 		return errClosed
 	}
-	before := p.current.Load()
-	c, err := load()
+	defer before.release()
 	var g *generation
 	if err == nil {
 		g, err = newGeneration(p, c, before)
@@ -90,6 +92,12 @@ func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	p.metrics.counter("reloads_total", "ok", strconv.FormatBool(err == nil)).Inc()
 	if err != nil {
 		return err
+	}
+	p.replacing.Lock()
+	defer p.replacing.Unlock()
+	if p.closed.Load() {
+		g.retire()
+		return errClosed
 	}
 	p.current.Store(g)
 	before.retire()
@@ -110,8 +118,8 @@ func Check(c config.Config) error {
 // Close makes the proxy answer new requests with 503. After the last request in flight, the proxy closes its connections
 // to upstreams and Redis. Close does not wait, and always returns nil.
 func (p *Proxy) Close() error {
-	p.reloads.Lock()
-	defer p.reloads.Unlock()
+	p.replacing.Lock()
+	defer p.replacing.Unlock()
 	if !p.closed.Swap(true) {
 		p.current.Load().retire()
 	}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,6 +129,27 @@ func TestCloseDuringRequest(t *testing.T) {
 	require.Equal(t, 503, p.get(t, "/").StatusCode)
 	close(release)
 	require.Equal(t, "ok", <-got)
+}
+
+// TestCloseDuringReload checks that Close doesn't wait for a reload whose certificate can't be read yet.
+func TestCloseDuringReload(t *testing.T) {
+	certs, slow := newCertificates(t), filepath.Join(t.TempDir(), "cert.pem")
+	require.NoError(t, syscall.Mkfifo(slow, 0o600))
+	up := behind(t, nil)
+	p := run(t, limited(t, up.URL, "10/60s"))
+	ended := make(chan error)
+	go func() {
+		ended <- p.reload(parse(t, "listen: [{address: ':0', cert: %q, key: %q}]\nupstreams: {main: {url: %q}}\n", slow, certs.key, up.URL))
+	}()
+	file, err := os.OpenFile(slow, os.O_WRONLY, 0) // waits for the reload to open it
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	pem, err := os.ReadFile(certs.cert)
+	require.NoError(t, err)
+	_, err = file.Write(pem)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	require.ErrorIs(t, <-ended, errClosed)
 }
 
 // TestReloadsMakeNoKeys checks that a rule keeps its policy: the properties of a new one would take

@@ -91,6 +91,23 @@ func (s *store) release() error {
 	return s.client.Close()
 }
 
+// PingRedis calls Redis once, so that the log shows an outage before the first request.
+func (p *Proxy) PingRedis(ctx context.Context) {
+	g := p.acquireGeneration()
+	if g == nil {
+		return
+	}
+	defer g.release()
+	if g.store.client == nil {
+		return
+	}
+	if err := g.store.client.Ping(ctx).Err(); err == nil {
+		g.store.outage.callSucceeded()
+	} else if ctx.Err() == nil {
+		g.store.outage.callFailed(err)
+	}
+}
+
 // isRedisDown reports whether the last call of Redis has failed.
 func (s *store) isRedisDown() bool { return s.outage != nil && s.outage.failing.Load() }
 
