@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -25,7 +26,7 @@ type Manager struct {
 	opts      Options // with defaults
 	transport tokenTransport
 	limits    storage.Limits
-	turns     turns
+	turns     sync.Map // from each turn to the channel that the last update in its queue closes
 }
 
 // New returns a manager for the sessions in store. It returns an error if store is nil or an option is invalid.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -36,7 +35,7 @@ func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Valu
 	s.mu.Unlock()
 	if stored && s.updating.CompareAndSwap(false, true) { // an update within another one would wait for it
 		defer s.updating.Store(false)
-		before, leave := s.m.turns.join(turn{t.locator, name})
+		before, leave := s.m.enterQueue(turn{t.locator, name})
 		defer leave()
 		if before != nil {
 			if err := waitForTurn(ctx, before); err != nil {
@@ -93,8 +92,7 @@ func (s *state) compareAndSwap(ctx context.Context, t token, name string, old st
 	err := s.m.store.Commit(ctx, d)
 	switch {
 	case err == nil:
-		v, _ := c.Apply(old)
-		s.updateSnapshot(t, name, v)
+		s.updateSnapshot(t, name, c)
 		return true, nil
 	case errors.Is(err, ErrConflict):
 		return false, nil
@@ -144,36 +142,23 @@ func (s *state) reloadField(ctx context.Context, t token, name string) (storage.
 // maxTurnWait bounds how long a try of an update waits for its turn.
 const maxTurnWait = 50 * time.Millisecond
 
-// turns makes the updates of one field follow each other, because only one of several concurrent compare-and-swaps
-// succeeds. It covers only this process, and an update may go on without its turn: the store's compare-and-swap keeps
-// the updates correct. The zero value is ready to use.
-type turns struct {
-	mu   sync.Mutex
-	last map[turn]chan struct{} // closed when the last update in the queue leaves
-}
-
-// A turn is the right to update a field of a session.
+// A turn is the right to update a field of a session. The updates of a process take turns, because only one of several
+// concurrent compare-and-swaps succeeds. An update may go on without its turn: the store's compare-and-swap keeps the
+// updates correct.
 type turn struct {
 	locator storage.Locator
 	field   string
 }
 
-// join enters the queue for k. It returns the channel to wait for, nil if the queue was empty, and the function to
-// call in order to leave.
-func (t *turns) join(k turn) (before <-chan struct{}, leave func()) {
+// enterQueue enters the queue for t. It returns a channel that is closed when the update before has left the queue, or nil
+// if there is none, and the function that leaves.
+func (m *Manager) enterQueue(t turn) (before <-chan struct{}, leave func()) {
 	own := make(chan struct{})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last == nil {
-		t.last = make(map[turn]chan struct{})
+	if last, queued := m.turns.Swap(t, own); queued {
+		before = last.(chan struct{})
 	}
-	before, t.last[k] = t.last[k], own
 	return before, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.last[k] == own {
-			delete(t.last, k)
-		}
+		m.turns.CompareAndDelete(t, own)
 		close(own)
 	}
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -96,9 +95,9 @@ func (s *state) checkSizeLocked(name string, before, after storage.Value) error 
 	return nil
 }
 
-// updateSnapshot records the field's new value in the store. It does nothing if this request has destroyed the session
-// of t meanwhile: the next session must not get a value of the old one.
-func (s *state) updateSnapshot(t token, name string, v storage.Value) {
+// updateSnapshot records a change that the store has made to a field. c must not be an addition. If this request has
+// destroyed the session of t meanwhile, updateSnapshot does nothing: the next session must not get a value of this one.
+func (s *state) updateSnapshot(t token, name string, c storage.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snap.token != t {
@@ -106,12 +105,8 @@ func (s *state) updateSnapshot(t token, name string, v storage.Value) {
 	}
 	before := s.valueLocked(name)
 	next := *s.snap
-	next.record.Fields = make(map[string][]byte, len(s.snap.record.Fields)+1)
-	maps.Copy(next.record.Fields, s.snap.record.Fields)
-	delete(next.record.Fields, name)
-	if v.Exists {
-		next.record.Fields[name] = v.Bytes
-	}
+	delta := storage.Delta{Changes: map[string]storage.Change{name: c}}
+	next.record.Fields, _ = delta.Apply(next.record.Fields)
 	s.snap, s.swapped = &next, true
 	s.size += fieldSize(name, s.valueLocked(name)) - fieldSize(name, before)
 }
