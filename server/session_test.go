@@ -275,7 +275,7 @@ func TestDisconnectDoesNotCancelTheSession(t *testing.T) {
 		want string // visits shows
 	}{
 		"Destroy": {session.Session.Destroy, "false 0"},
-		"write":   {func(s session.Session) error { return s.Add("visits", 7) }, "true 7"},
+		"write":   {func(s session.Session) error { return s.Set("visits", 7) }, "true 7"},
 	} {
 		for when, how := range map[string]struct{ loaded, late bool }{
 			"before it is loaded": {false, false},

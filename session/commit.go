@@ -22,7 +22,7 @@ type plan struct {
 func (m *Manager) commit(ctx context.Context, s Session, _ int, h http.Header) error {
 	p := s.state.plan()
 	if p.delta != nil {
-		ctx, cancel := m.detach(ctx)
+		ctx, cancel := detach(ctx)
 		defer cancel()
 		if err := m.store.Commit(ctx, *p.delta); err != nil {
 			return &Error{Action: "save", Err: err}
@@ -67,7 +67,7 @@ func (s *state) planSaveLocked() plan {
 		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.record.Created))
 		d.Rotate = t.digest
 		if s.user == "" && len(s.writes) == 0 && !s.swapped { // the old secret must not read new values
-			d.Grace = s.m.opts.RenewGrace
+			d.Grace = renewGrace
 		}
 	}
 	p.delta = &d

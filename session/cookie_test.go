@@ -36,8 +36,6 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"domain with a semicolon":         {Options{Cookie: Cookie{Name: "s", Domain: "a.com; x"}}, "Cookie.Domain"},
 		"negative idle":                   {Options{IdleTimeout: -1}, "IdleTimeout"},
 		"negative absolute":               {Options{AbsoluteTimeout: -1}, "AbsoluteTimeout"},
-		"grace above a minute":            {Options{RenewGrace: time.Minute + 1}, "RenewGrace"},
-		"negative save timeout":           {Options{SaveTimeout: -1}, "SaveTimeout"},
 		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
 		"header and cookie":               {Options{Header: "X-Token", Cookie: Cookie{Insecure: true}}, "Cookie"},
 		"header with a space":             {Options{Header: "X Token"}, "Header"},
@@ -70,7 +68,7 @@ func TestPossibleOptions(t *testing.T) {
 		{Cookie: Cookie{Name: "__Secure-id", Domain: "example.com", Path: "/app"}},
 		{Cookie: Cookie{Insecure: true, Path: "/app", Domain: "localhost"}},
 		{IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour},
-		{Header: "X-Session-Token", RenewGrace: time.Minute},
+		{Header: "X-Session-Token"},
 		{Header: "x_auth.2"},
 		{MaxBytes: 1000},
 	} {

@@ -86,7 +86,7 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // other writes. Otherwise Update costs one store call, one more if it has waited for its turn, and two more for each
 // further try.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
-	st, err := Session{ctx: ctx}.loadForWrite("the update", f.name)
+	st, err := Session{ctx: ctx}.load()
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,7 @@ func (f Field[T]) encode(v T) (data []byte, err error) {
 // that the additions of concurrent requests all count. Make counters with [NewCounter], usually in package-level
 // variables. A Counter can be copied and is safe for concurrent use.
 //
-// The store keeps the number in decimal, so a Field[int64] with the same name, and Get and Add of [Session], can use it
-// too.
+// The store keeps the number in decimal, so a Field[int64] with the same name and [Session.Get] can read it, too.
 type Counter struct{ f Field[int64] }
 
 // NewCounter returns the counter with this name. It panics if the name is empty.
@@ -161,7 +160,8 @@ func NewCounter(name string) Counter { return Counter{NewField[int64](name)} }
 // holds something else is logged and reads as 0.
 func (c Counter) Get(ctx context.Context) (int64, error) { return c.f.Get(ctx) }
 
-// Add adds n, which may be negative, as [Session.Add] does.
+// Add adds n, which may be negative. A field that is not set counts as 0. Add returns [ErrNotCounter] if the field
+// holds something else, or if the sum would be out of range.
 func (c Counter) Add(ctx context.Context, n int64) error {
 	return Session{ctx: ctx}.keepWrite(c.f.name, write{Change: storage.Change{Op: storage.OpAdd, N: n}})
 }

@@ -98,16 +98,6 @@ func TestFlashInTheSameRequest(t *testing.T) {
 	require.Equal(t, "one more", got)
 }
 
-func TestTakeOfAnyField(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	s.do(t, cookie, func(_ context.Context, v session.Session) {
-		require.Equal(t, "ada", must(v.Take("user")))
-		require.Nil(t, must(v.Take("user")))
-	})
-	require.Empty(t, s.user(t, cookie))
-}
-
 func TestFlashTakeFailure(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

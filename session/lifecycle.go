@@ -27,7 +27,7 @@ func (s Session) ID() (string, error) {
 // Renew gives the session a new secret when it is saved. The session keeps its values. Renew does nothing if there is
 // no session.
 //
-// Other requests with the old cookie can no longer save. They can still read for Options.RenewGrace if the renewing
+// Other requests with the old cookie can no longer save. They can still read for 10 seconds if the renewing
 // request changes nothing else. If it also writes, the old secret becomes invalid at once, so that a planted or stolen
 // cookie never shows the values of a login. At a login, call Bind instead.
 func (s Session) Renew() error {
@@ -43,7 +43,7 @@ func (s Session) Renew() error {
 // Destroy removes the session from the store at once, and its cookie from the client when the header goes out. It
 // discards the request's earlier writes. Later writes create a new session. A request that loaded the session earlier
 // cannot bring it back: its save fails with [ErrGone]. Destroy itself returns ErrGone, and removes nothing, if
-// another request has renewed the session since. The call goes on if the client leaves; see Options.SaveTimeout. If
+// another request has renewed the session since. The call goes on for up to 5 seconds if the client leaves. If
 // the header goes out while Destroy runs, the client keeps a cookie that belongs to no session.
 func (s Session) Destroy() error {
 	st, t, err := s.lockForEnd("Destroy")
@@ -52,7 +52,7 @@ func (s Session) Destroy() error {
 	}
 	st.mu.Unlock()
 	if t != (token{}) {
-		ctx, cancel := st.m.detach(st.c)
+		ctx, cancel := detach(st.c)
 		defer cancel()
 		if err := st.m.store.Destroy(ctx, t.locator, t.digest); err != nil {
 			return &Error{Action: "destroy", Err: err}

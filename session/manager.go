@@ -47,10 +47,10 @@ func New(store Store, o Options) (*Manager, error) {
 	}}, nil
 }
 
-// detach returns a context for a call that goes on when the client leaves. It has the values and the deadline of ctx,
-// and ends after SaveTimeout. The deadline applies because the client gets a different response when it passes.
-func (m *Manager) detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(m.opts.SaveTimeout)
+// detach returns a context for a store call that goes on when the client leaves. It has the values and the deadline of
+// ctx, and ends after saveTimeout. The deadline applies because the client gets a different response when it passes.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(saveTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(until) {
 		until = d
 	}

@@ -66,7 +66,7 @@ func TestCounterIsReadWithWhatTheRequestAdds(t *testing.T) {
 		get(ctx, 0)
 		require.NoError(t, visits.Add(ctx, 2))
 		require.NoError(t, visits.Add(ctx, 3))
-		require.NoError(t, v.Add("visits", -1))
+		require.NoError(t, visits.Add(ctx, -1))
 		get(ctx, 4)
 		require.True(t, must(v.Exists()))
 	}))
@@ -96,23 +96,23 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		require.ErrorIs(t, v.Add("user", 1), session.ErrNotCounter)
-		require.ErrorIs(t, v.Add("n", session.MaxCounter+1), session.ErrNotCounter)
-		require.NoError(t, v.Add("n", session.MaxCounter))
-		require.ErrorIs(t, v.Add("n", 1), session.ErrNotCounter)
-		require.Error(t, v.Add("", 1))
-		require.Zero(t, must(session.NewCounter("user").Get(ctx)))
+		user := session.NewCounter("user")
+		require.ErrorIs(t, user.Add(ctx, 1), session.ErrNotCounter)
+		require.ErrorIs(t, visits.Add(ctx, session.MaxCounter+1), session.ErrNotCounter)
+		require.NoError(t, visits.Add(ctx, session.MaxCounter))
+		require.ErrorIs(t, visits.Add(ctx, 1), session.ErrNotCounter)
+		require.Error(t, session.Counter{}.Add(ctx, 1))
+		require.Zero(t, must(user.Get(ctx)))
 		require.Contains(t, s.log.String(), `"field":"user"`)
 	})
 	require.Equal(t, "ada", s.user(t, cookie))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) { // from one end to the other
 		for range 2 {
-			require.NoError(t, v.Add("n", -session.MaxCounter))
+			require.NoError(t, visits.Add(ctx, -session.MaxCounter))
 		}
-		require.NoError(t, v.Add("n", -session.MaxCounter+session.MaxCounter))
 	})
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		require.EqualValues(t, -session.MaxCounter, must(session.NewCounter("n").Get(ctx)))
+		require.EqualValues(t, -session.MaxCounter, must(visits.Get(ctx)))
 	})
 	require.Panics(t, func() { session.NewCounter("") })
 }
@@ -172,7 +172,8 @@ func TestFailOnConflict(t *testing.T) {
 			return errors.Join(seat.Set(ctx, "9Z"), v.Set("seat", "9Y"))
 		},
 		"taken": func(ctx context.Context, v session.Session) error {
-			return second(v.Take("seat"))(seat.Set(ctx, "9Z"))
+			_, _, err := session.NewFlash[string]("seat").Take(ctx)
+			return errors.Join(err, seat.Set(ctx, "9Z"))
 		},
 	} {
 		c := s.begin(t, cookie)
@@ -197,9 +198,4 @@ func TestFailOnConflict(t *testing.T) {
 	t.Run("a new session has none", func(t *testing.T) {
 		s.do(t, "", func(ctx context.Context, _ session.Session) { require.NoError(t, seat.Set(ctx, "3A")) })
 	})
-}
-
-// second returns a function that joins err with another error.
-func second(_ any, err error) func(error) error {
-	return func(other error) error { return errors.Join(err, other) }
 }

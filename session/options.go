@@ -21,14 +21,6 @@ type Options struct {
 	IdleTimeout time.Duration
 	// AbsoluteTimeout ends a session this long after its creation. Nothing extends it. Default: 24 hours.
 	AbsoluteTimeout time.Duration
-	// RenewGrace is how long a secret that Renew has replaced can still read the session, for requests that are
-	// under way. It can never write. A negative value means that it cannot read either. Default: 10 seconds; at
-	// most a minute.
-	RenewGrace time.Duration
-	// SaveTimeout limits the duration of each store call that saves or ends a session. These calls go on if the
-	// client leaves, as after a click on "log out". Besides SaveTimeout, only a deadline of the request ends them.
-	// Default: 5 seconds.
-	SaveTimeout time.Duration
 	// MaxBytes limits the size of a session, which is the number of bytes in the names and encoded values, plus 64
 	// for each field. A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees
 	// it, so concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
@@ -36,15 +28,17 @@ type Options struct {
 }
 
 const (
-	maxGrace       = time.Minute
+	// touchesPerIdle is how often the use of a session is recorded within IdleTimeout.
 	touchesPerIdle = 10
+	// renewGrace is how long a secret that Renew has replaced can still read the session.
+	renewGrace = 10 * time.Second
+	// saveTimeout limits the duration of each store call that saves or ends a session.
+	saveTimeout = 5 * time.Second
 )
 
 func (o Options) withDefaults() Options {
 	o.AbsoluteTimeout = cmp.Or(o.AbsoluteTimeout, 24*time.Hour)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, min(30*time.Minute, o.AbsoluteTimeout))
-	o.RenewGrace = max(0, cmp.Or(o.RenewGrace, 10*time.Second))
-	o.SaveTimeout = cmp.Or(o.SaveTimeout, 5*time.Second)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<10)
 	return o
 }
@@ -55,10 +49,6 @@ func (o Options) check() error {
 		return optionError("AbsoluteTimeout", "is %v, want 0 or more", o.AbsoluteTimeout)
 	case o.IdleTimeout < 0 || o.IdleTimeout > o.AbsoluteTimeout:
 		return optionError("IdleTimeout", "is %v, want 0 to AbsoluteTimeout, which is %v", o.IdleTimeout, o.AbsoluteTimeout)
-	case o.RenewGrace > maxGrace:
-		return optionError("RenewGrace", "is %v, want at most %v", o.RenewGrace, maxGrace)
-	case o.SaveTimeout < 0:
-		return optionError("SaveTimeout", "is %v, want 0 or more", o.SaveTimeout)
 	case o.MaxBytes < 0:
 		return optionError("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
 	}

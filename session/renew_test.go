@@ -41,7 +41,7 @@ func TestRenewReplacesTheSecret(t *testing.T) {
 func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
 		"Set":    func(_ context.Context, v session.Session) error { return v.Set("role", "admin") },
-		"Add":    func(_ context.Context, v session.Session) error { return v.Add("logins", 1) },
+		"Add":    func(ctx context.Context, _ session.Session) error { return visits.Add(ctx, 1) },
 		"Delete": func(_ context.Context, v session.Session) error { return v.Delete("guest") },
 		"Bind":   func(_ context.Context, v session.Session) error { return v.Bind("ada") },
 		"Update": func(ctx context.Context, _ session.Session) error {
@@ -74,7 +74,7 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 		_, othersErr := v.RevokeOthers()
 		_, allErr := v.RevokeAll()
 		for name, err := range map[string]error{
-			"Set": v.Set("a", 1), "Add": v.Add("n", 1), "Delete": v.Delete("user"), "Renew": v.Renew(),
+			"Set": v.Set("a", 1), "Add": visits.Add(ctx, 1), "Delete": v.Delete("user"), "Renew": v.Renew(),
 			"Bind": v.Bind("eve"), "Destroy": v.Destroy(), "Field.Set": userField.Set(ctx, "eve"),
 			"RevokeOthers": othersErr, "RevokeAll": allErr, "Revoke": v.Revoke("x"),
 			"Update": userField.Update(ctx, func(string) (string, error) { return "eve", nil }),
@@ -94,22 +94,5 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, "hello", got)
-	})
-}
-
-func TestGraceIsAnOption(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, session.Options{RenewGrace: -1})
-		old := s.login(t, "ada")
-		s.do(t, old, renew)
-		require.Empty(t, s.user(t, old))
-
-		s = newSite(t, session.Options{RenewGrace: time.Second})
-		old = s.login(t, "ada")
-		s.do(t, old, renew)
-		pass(time.Second - 1)
-		require.Equal(t, "ada", s.user(t, old))
-		pass(1)
-		require.Empty(t, s.user(t, old))
 	})
 }

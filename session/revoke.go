@@ -23,7 +23,22 @@ type Info struct {
 
 // List returns the sessions that are bound to user, with the newest first. It can be called outside of a request.
 func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
-	return m.list(ctx, user, storage.Locator{})
+	if user == "" {
+		return nil, ErrNotBound
+	}
+	entries, err := m.store.List(ctx, user, m.limits)
+	if err != nil {
+		return nil, &Error{Action: "list", Err: err}
+	}
+	infos := make([]Info, len(entries))
+	for i, e := range entries {
+		infos[i] = Info{
+			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched,
+			lookup: func(name string) storage.Value { return storage.Lookup(e.Record.Fields, name) },
+		}
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return b.Created.Compare(a.Created) })
+	return infos, nil
 }
 
 // Revoke removes one of user's sessions, by its Info.ID, at once. It returns nil if the session has ended or belongs
@@ -50,25 +65,6 @@ func (m *Manager) revoke(ctx context.Context, user string, match func(storage.Lo
 	return n, nil
 }
 
-func (m *Manager) list(ctx context.Context, user string, own storage.Locator) ([]Info, error) {
-	if user == "" {
-		return nil, ErrNotBound
-	}
-	entries, err := m.store.List(ctx, user, m.limits)
-	if err != nil {
-		return nil, &Error{Action: "list", Err: err}
-	}
-	infos := make([]Info, len(entries))
-	for i, e := range entries {
-		infos[i] = Info{
-			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched, Current: e.Locator == own,
-			lookup: func(name string) storage.Value { return storage.Lookup(e.Record.Fields, name) },
-		}
-	}
-	slices.SortFunc(infos, func(a, b Info) int { return b.Created.Compare(a.Created) })
-	return infos, nil
-}
-
 // infoID returns a hash that identifies a session without revealing its locator.
 func infoID(l storage.Locator) string {
 	sum := sha256.Sum256(l[:])
@@ -82,9 +78,13 @@ func (s Session) List() ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	user, own := st.userLocked(), st.snap.token.locator
+	user, own := st.userLocked(), infoID(st.snap.token.locator)
 	st.mu.Unlock()
-	return st.m.list(s.ctx, user, own)
+	infos, err := st.m.List(s.ctx, user)
+	for i := range infos {
+		infos[i].Current = infos[i].ID == own
+	}
+	return infos, err
 }
 
 // Revoke removes one of the user's other sessions, by its Info.ID, at once. It returns nil if that session has already
@@ -129,7 +129,7 @@ func (s Session) RevokeAll() (int, error) {
 }
 
 func (s *state) revoke(user string, match func(storage.Locator) bool) (int, error) {
-	ctx, cancel := s.m.detach(s.c)
+	ctx, cancel := detach(s.c)
 	defer cancel()
 	return s.m.revoke(ctx, user, match)
 }
@@ -149,7 +149,7 @@ func (s Session) authorize(method string) (st *state, user string, own storage.L
 	case t == token{}: // it will be created with the save
 		return st, user, own, nil
 	}
-	ctx, cancel := st.m.detach(st.c)
+	ctx, cancel := detach(st.c)
 	defer cancel()
 	rec, err := st.m.store.Load(ctx, t.locator, t.digest, st.m.limits)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -22,9 +21,9 @@ var (
 // The first method that is called loads the session. If that fails, all methods return the error, an [*Error]. Reads
 // return the session's values as they were loaded, or the request's own writes. Writes are saved together when the
 // response's header goes out. Later writes return an error that wraps [reqctx.ErrCommitted]. A write in a request
-// without a session creates one. The save goes on if the client leaves: see Options.SaveTimeout.
+// without a session creates one. The save goes on for up to 5 seconds if the client leaves.
 //
-// A request with a secret that was just renewed may read the session during Options.RenewGrace. Its writes fail with
+// A request with a secret that was just renewed may read the session for 10 seconds. Its writes fail with
 // [ErrGone].
 //
 // A Session is safe for concurrent use. After its request, methods return [reqctx.ErrFinished]. It formats as
@@ -71,21 +70,8 @@ func (s Session) Get(name string) (any, error) { return dynamic(name).Get(s.ctx)
 // nothing, if v cannot be encoded or would exceed Options.MaxBytes ([ErrTooLarge]).
 func (s Session) Set(name string, v any) error { return dynamic(name).Set(s.ctx, v) }
 
-// Add adds n to a field that holds a whole number. A missing field counts as 0. The addition happens in the store, so
-// that no concurrent request's addition is lost. Add returns [ErrNotCounter] if the field holds something else, or if
-// the sum would be out of the range of -MaxCounter to MaxCounter.
-func (s Session) Add(name string, n int64) error {
-	return Counter{Field[int64]{name: name}}.Add(s.ctx, n)
-}
-
 // Delete removes a field, if it exists. It doesn't create a session.
 func (s Session) Delete(name string) error { return dynamic(name).Delete(s.ctx) }
-
-// Take returns the value of a field, as Get does, and removes it as [Flash.Take] does.
-func (s Session) Take(name string) (any, error) {
-	v, _, err := Flash[any]{dynamic(name)}.Take(s.ctx)
-	return v, err
-}
 
 // dynamic returns the field with this name, which may be empty.
 func dynamic(name string) Field[any] { return Field[any]{name: name} }
@@ -121,23 +107,11 @@ func (s Session) lock() (*state, error) {
 // lockForWrite is like lock, for a method that changes the session. It returns an error if the header is going out or
 // the request's secret is an old one.
 func (s Session) lockForWrite(method, field string) (*state, error) {
-	st, err := s.loadForWrite(method, field)
+	st, err := s.load()
 	if err == nil {
 		err = st.lockForWrite(method, field)
 	}
 	return st, err
-}
-
-// loadForWrite is like load, but returns an error if the header is already going out.
-func (s Session) loadForWrite(method, field string) (*state, error) {
-	c, err := sessionKey.Owner(s.ctx)
-	if err == nil && c.Committed() {
-		err = lateError(method, field)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.load()
 }
 
 func (s *state) lockForWrite(method, field string) error {
@@ -161,9 +135,16 @@ func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
 // lockForEnd is like lockForWrite, for methods that end sessions. It loads this session even if the client has left,
 // and the header may go out meanwhile. It returns the token of the saved session.
 func (s Session) lockForEnd(method string) (*state, token, error) {
-	st, err := s.loadForWrite(method, "")
-	if err != nil && s.ctx.Err() != nil && !errors.Is(err, reqctx.ErrCommitted) {
-		st, err = s.loadDetached()
+	c, err := sessionKey.Owner(s.ctx)
+	if err != nil {
+		return nil, token{}, err
+	}
+	if c.Committed() {
+		return nil, token{}, lateError(method, "")
+	}
+	st, err := s.load()
+	if err != nil && s.ctx.Err() != nil {
+		st, err = loadDetached(c)
 	}
 	if err != nil {
 		return nil, token{}, err
@@ -176,18 +157,14 @@ func (s Session) lockForEnd(method string) (*state, token, error) {
 	return st, st.snap.token, nil
 }
 
-// loadDetached loads the session for this caller alone, if the client has left. Other methods don't see the result,
-// and it is not saved.
-func (s Session) loadDetached() (*state, error) {
-	c, err := sessionKey.Owner(s.ctx)
-	if err != nil {
-		return nil, err
-	}
+// loadDetached loads the session of a request whose client has left. Only the caller gets the result, and the request
+// does not save it.
+func loadDetached(c *reqctx.Context) (*state, error) {
 	m, err := managerKey.Get(c)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := m.detach(c)
+	ctx, cancel := detach(c)
 	defer cancel()
 	loaded, err := m.load(ctx)
 	return loaded.state, err

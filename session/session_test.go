@@ -155,7 +155,7 @@ func TestSessionAfterAFailedFromReturnsItsError(t *testing.T) {
 	require.ErrorIs(t, err, reqctx.ErrFinished)
 	_, getErr := v.Get("a")
 	_, existsErr := v.Exists()
-	for _, err := range []error{getErr, existsErr, v.Set("a", 1), v.Add("a", 1), v.Delete("a"), v.Renew(), v.Bind("ada"), v.Destroy()} {
+	for _, err := range []error{getErr, existsErr, v.Set("a", 1), v.Delete("a"), v.Renew(), v.Bind("ada"), v.Destroy()} {
 		require.ErrorIs(t, err, reqctx.ErrFinished)
 	}
 	require.Equal(t, "[redacted]", fmt.Sprint(v))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/server"
 	"github.com/lazyreq/lazyreq/session"
+	"github.com/lazyreq/lazyreq/session/storage"
 )
 
 // Each request that changes a session changes all of these fields in one commit.
@@ -52,8 +53,8 @@ func read(req *server.Request) (c content, err error) {
 // newApp returns a server whose sessions are in store.
 func newApp(t *testing.T, store session.Store) *server.Server {
 	srv, err := server.New(server.Options{
-		Session:      session.Options{Cookie: session.Cookie{Insecure: true}, SaveTimeout: time.Second, RenewGrace: grace},
-		SessionStore: store, Logger: discard,
+		Session:      session.Options{Cookie: session.Cookie{Insecure: true}},
+		SessionStore: shortGrace{store}, Logger: discard,
 	})
 	require.NoError(t, err)
 	handle := func(pattern string, h func(req *server.Request, c content) error) {
@@ -106,6 +107,14 @@ func newApp(t *testing.T, store session.Store) *server.Server {
 
 // grace is how long the old cookie may still read the session after a renewal.
 const grace = 100 * time.Millisecond
+
+// shortGrace is a store that shortens the grace of a renewal.
+type shortGrace struct{ session.Store }
+
+func (s shortGrace) Commit(ctx context.Context, d storage.Delta) error {
+	d.Grace = min(d.Grace, grace)
+	return s.Store.Commit(ctx, d)
+}
 
 // visit is one session, which begins with a login.
 type visit struct {
