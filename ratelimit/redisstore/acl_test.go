@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +15,8 @@ import (
 
 const document = "../../docs/redis.md"
 
-// TestDocumentedUserSuffices runs every kind of every rule as the restricted user of
-// docs/redis.md, and denies it the rest: nearly each command of the list is needed.
+// TestDocumentedUserSuffices runs every kind of op with every rule as the restricted user of docs/redis.md. Then it
+// removes the user's commands one at a time, and checks that an op fails.
 func TestDocumentedUserSuffices(t *testing.T) {
 	server := testhost.StartRedis(t)
 	root := server.Client(nil)
@@ -40,7 +38,7 @@ func TestDocumentedUserSuffices(t *testing.T) {
 			continue
 		}
 		switch command {
-		case "eval", "ping", "hello": // the test's client can do without
+		case "eval", "ping", "hello": // the test's client does not need these
 			continue
 		}
 		server.SetUser("limits", slices.Delete(slices.Clone(full), i, i+1))
@@ -48,28 +46,27 @@ func TestDocumentedUserSuffices(t *testing.T) {
 	}
 }
 
-// everything runs every kind of op by every rule, valid and invalid.
+// everything runs every kind of op with every rule. Some takes are denied.
 func everything(t *testing.T, c *redis.Client) error {
-	clock := time.Unix(1_000_000_000, 0)
 	own := newStore(t, c, patient)
-	own.clock = func() time.Time { return clock }
+	clock := freeze(own)
 	for _, store := range []*Store{newStore(t, c, patient), own} {
 		for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 			for _, r := range lasting(block) {
 				for range 3 {
 					var charged ratelimit.Receipt
 					for i := range 3 {
-						res, err := store.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+						res, err := store.DoOne(t.Context(), takeOf(r, "k", 1))
 						if err != nil {
 							return err
 						}
 						if i < 2 {
 							charged = res.Receipt
 						}
-						clock = clock.Add(time.Second)
+						clock.Advance(time.Second)
 					}
-					for range 2 { // of one moment, for the clock that stands still
-						if _, err := store.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Add}); err != nil {
+					for range 2 { // at the same time if the store has the test's clock
+						if _, err := store.DoOne(t.Context(), opOf(ratelimit.Add, r, "k", 1)); err != nil {
 							return err
 						}
 					}
@@ -78,50 +75,10 @@ func everything(t *testing.T, c *redis.Client) error {
 							return err
 						}
 					}
-					clock = clock.Add(10 * time.Second)
+					clock.Advance(10 * time.Second)
 				}
 			}
 		}
 	}
 	return nil
-}
-
-// TestDocumentedMemory compares the memory of each rule's key with the table in
-// docs/redis.md.
-func TestDocumentedMemory(t *testing.T) {
-	all, err := os.ReadFile(document)
-	require.NoError(t, err)
-	_, text, _ := strings.Cut(string(all), "## Memory")
-	c := testhost.StartRedis(t).Client(nil)
-	clock := time.Unix(1_000_000_000, 0)
-	s := newStore(t, c, patient)
-	s.clock = func() time.Time { return clock }
-	log := ratelimit.SlidingLog(1<<30, time.Hour)
-	for _, tt := range []struct {
-		name  string
-		rule  ratelimit.Rule
-		takes int
-	}{
-		{"FixedWindow", ratelimit.FixedWindow(1<<30, time.Hour), 10},
-		{"GCRA", ratelimit.GCRA(1<<20, time.Minute), 10},
-		{"Buckets, 12 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30, Span: time.Minute}), 10},
-		{"Buckets, 120 of them", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 30}), 10},
-		{"PerSecond to PerDay, and Per", ratelimit.PerDay(1000), 10},
-		{"SlidingLog, 10 events", log, 10},
-		{"SlidingLog, 1000 events", log, 1000},
-		{"SlidingLog as a stream, 10 events", log.WithStream(), 10},
-		{"SlidingLog as a stream, 1000 events", log.WithStream(), 1000},
-	} {
-		for range tt.takes {
-			do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", N: 1, Kind: ratelimit.Take})
-			clock = clock.Add(time.Millisecond)
-		}
-		_, row, found := strings.Cut(text, "| "+tt.name+" | ")
-		require.True(t, found, tt.name)
-		var want int
-		_, err = fmt.Sscan(row, &want)
-		require.NoError(t, err)
-		testhost.CheckMemory(t, c, keyOf(s, "192.0.2.1", tt.rule), want, 0.1)
-		do(t, s, ratelimit.Op{Rule: tt.rule, Key: "192.0.2.1", Kind: ratelimit.Reset})
-	}
 }

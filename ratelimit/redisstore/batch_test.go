@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
+
+// counting is a rule without a limit.
+var counting = ratelimit.Buckets(ratelimit.BucketOptions{})
 
 // atOnce runs each op as a separate group, all in one round trip, and returns the results as concurrent callers would
 // get them.
@@ -29,28 +31,13 @@ func atOnce(ctx context.Context, s *Store, ops ...ratelimit.Op) ([]ratelimit.Res
 	return results, errs
 }
 
-func limited(limit int64) ratelimit.Rule {
-	return ratelimit.FixedWindow(limit, time.Hour)
-}
-
-func takeOf(r ratelimit.Rule, key string, n int64) ratelimit.Op {
-	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, NewGroup: true}
-}
-
-// manyTakes returns takes of n keys.
-func manyTakes(r ratelimit.Rule, keys int) (ops []ratelimit.Op) {
-	for i := range keys {
-		ops = append(ops, takeOf(r, fmt.Sprint("many", i), 1))
-	}
-	return ops
-}
-
-// commands returns the number of script calls that ops need, and their results.
+// commands runs ops twice, the second time after a reset and with loaded scripts. It returns the number of script calls
+// and the results of the second time.
 func commands(t *testing.T, server *testhost.Redis, s *Store, ops ...ratelimit.Op) (int, []ratelimit.Result) {
 	t.Helper()
 	do(t, s, ops...)
 	for i := range ops {
-		do(t, s, ratelimit.Op{Rule: ops[i].Rule, Key: ops[i].Key, Kind: ratelimit.Reset})
+		do(t, s, opOf(ratelimit.Reset, ops[i].Rule, ops[i].Key, 0))
 	}
 	before, _ := server.Calls("evalsha")
 	results := do(t, s, ops...)
@@ -65,36 +52,44 @@ func remains(results []ratelimit.Result) (out []int64) {
 	return out
 }
 
-// TestTakesShareCommand counts commands: concurrent takes by one rule are one command, and
-// each other group is one command.
-func TestTakesShareCommand(t *testing.T) {
+// TestOpsShareCommand checks that concurrent ops share a script call if they have the same kind, rule and interval.
+func TestOpsShareCommand(t *testing.T) {
 	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
 	for name, r := range lasting(ratelimit.Block{}) {
-		n, results := commands(t, server, s, manyTakes(r, 50)...)
-		require.Equal(t, 1, n, name)
-		for _, res := range results {
-			require.EqualValues(t, 4, res.Remaining, name)
+		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek, ratelimit.Add, ratelimit.Count} {
+			if kind == ratelimit.Count && name == "gcra" {
+				continue
+			}
+			n, results := commands(t, server, s, onManyKeys(kind, r, 50)...)
+			require.Equal(t, 1, n, "%s: %v", name, kind)
+			for _, res := range results {
+				require.True(t, res.Allowed, "%s: %v", name, kind)
+			}
 		}
 	}
 	gcra := lasting(ratelimit.Block{})["gcra"]
-	peek := takeOf(gcra, "p", 1)
-	peek.Kind = ratelimit.Peek
 	n, _ := commands(t, server, s,
-		takeOf(limited(3), "a", 1), takeOf(gcra, "b", 1), peek, takeOf(gcra, "c", 2), takeOf(limited(3), "d", 2), takeOf(limited(4), "e", 2))
-	require.Equal(t, 4, n, "GCRAs, the peek, windows of either limit")
+		takeOf(hourlyWindow(3), "a", 1), takeOf(gcra, "b", 1), opOf(ratelimit.Peek, gcra, "p", 1), takeOf(gcra, "c", 2),
+		takeOf(hourlyWindow(3), "d", 2), takeOf(hourlyWindow(4), "e", 2))
+	require.Equal(t, 4, n, "takes with the GCRA, the peek, and takes with each of the windows")
+	short, long := opOf(ratelimit.Count, counting, "a", 0), opOf(ratelimit.Count, counting, "b", 0)
+	short.Interval, long.Interval = 20*time.Second, 595*time.Second
+	n, _ = commands(t, server, s, short, long)
+	require.Equal(t, 2, n, "two intervals")
 }
 
-// TestGroupsOfOneKeyKeepTheirOrder runs groups by different scripts.
+// TestGroupsOfOneKeyKeepTheirOrder runs groups on one key with different scripts.
 func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
 	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)
-	r := limited(100)
-	tier := r.WithLimit(50)
-	count, reset := takeOf(r, "k", 0), takeOf(r, "k", 0)
-	count.Kind, reset.Kind = ratelimit.Count, ratelimit.Reset
+	r := hourlyWindow(100)
+	count := opOf(ratelimit.Count, r, "k", 0)
+	ops := []ratelimit.Op{
+		takeOf(r, "k", 1), count, takeOf(r, "k", 1), takeOf(r, "k", 1), count, takeOf(r.WithLimit(50), "k", 4),
+		opOf(ratelimit.Reset, r, "k", 0), takeOf(r, "other", 1), count,
+	}
 	for range 20 {
-		ops := []ratelimit.Op{takeOf(r, "k", 1), count, takeOf(r, "k", 1), takeOf(r, "k", 1), count, takeOf(tier, "k", 4), reset, takeOf(r, "other", 1), count}
 		n, results := commands(t, server, s, ops...)
 		require.Equal(t, 9, n)
 		require.Equal(t, []int64{1, 3, 0}, []int64{results[1].Count, results[4].Count, results[8].Count})
@@ -107,11 +102,34 @@ func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// TestRulesOfOneKeyShareATrip checks that ops on different counters of a key share a round trip, and that ops on the
+// same counter do not.
+func TestRulesOfOneKeyShareATrip(t *testing.T) {
+	s, _, _ := frozen(t)
+	second, hour := ratelimit.FixedWindow(10, time.Second), hourlyWindow(20)
+	tripsOf := func(ops ...ratelimit.Op) int {
+		return len(s.trips(ops, make([]ratelimit.Result, len(ops))))
+	}
+	for kind := ratelimit.Take; kind <= ratelimit.Reset; kind++ {
+		require.Equal(t, 1, tripsOf(opOf(kind, second, "k", 1), opOf(kind, hour, "k", 1)), kind)
+	}
+	ops := []ratelimit.Op{
+		opOf(ratelimit.Add, hour, "k", 3), opOf(ratelimit.Add, second, "k", 3), opOf(ratelimit.Count, hour, "k", 0),
+		opOf(ratelimit.Reset, hour, "k", 0), opOf(ratelimit.Count, hour, "k", 0), opOf(ratelimit.Count, second, "k", 0),
+	}
+	require.Equal(t, 4, tripsOf(ops...))
+	results := do(t, s, ops...)
+	require.EqualValues(t, 3, results[2].Count)
+	require.Zero(t, results[4].Count)
+	require.EqualValues(t, 3, results[5].Count)
+	require.Equal(t, 1, tripsOf(), "no ops")
+}
+
 func TestBatchSizeLimitsKeysPerCommand(t *testing.T) {
 	server := testhost.StartRedis(t)
 	for size, want := range map[int]int{1: 10, 4: 3, 10: 1, 0: 1, 256: 1} {
 		s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: size})
-		n, _ := commands(t, server, s, manyTakes(limited(100), 10)...)
+		n, _ := commands(t, server, s, onManyKeys(ratelimit.Take, hourlyWindow(100), 10)...)
 		require.Equal(t, want, n, "BatchSize: %d", size)
 	}
 	for _, size := range []int{-1, 257, 9000} {
@@ -120,49 +138,27 @@ func TestBatchSizeLimitsKeysPerCommand(t *testing.T) {
 	}
 }
 
-// TestLargestBatch takes from more keys than one script call or one round trip has.
+// TestLargestBatch takes from more keys than a script call or a round trip can have.
 func TestLargestBatch(t *testing.T) {
 	t.Parallel()
-	server := testhost.StartRedis(t)
-	s := newStore(t, server.Client(nil), Options{Timeout: patient.Timeout, BatchSize: 256})
+	s := newStore(t, testhost.StartRedis(t).Client(nil), Options{Timeout: patient.Timeout, BatchSize: 256})
 	for name, r := range lasting(ratelimit.Block{}) {
 		for left := int64(4); left >= 3; left-- {
-			for _, res := range do(t, s, manyTakes(r, 4000)...) {
+			for _, res := range do(t, s, onManyKeys(ratelimit.Take, r, 4000)...) {
 				require.Equal(t, left, res.Remaining, name)
 			}
 		}
 	}
 }
 
-// TestManyKeysOfCluster uses a Cluster client and a client for a single node.
-func TestManyKeysOfCluster(t *testing.T) {
-	t.Parallel()
-	server, plain, cluster := testhost.StartNode(t)
-	for name, client := range map[string]redis.UniversalClient{"plain": plain, "cluster": cluster} {
-		t.Run(name, func(t *testing.T) {
-			s := newStore(t, client, patient)
-			r := limited(5)
-			var ops []ratelimit.Op
-			for i := range 40 {
-				ops = append(ops, takeOf(r, fmt.Sprint(name, i%10), 1))
-			}
-			for _, first := range []bool{true, false} {
-				before, _ := server.Calls("evalsha")
-				results, errs := atOnce(t.Context(), s, ops...)
-				after, _ := server.Calls("evalsha")
-				for i, res := range results {
-					require.NoError(t, errs[i])
-					switch key := int64(i / 10); {
-					case first:
-						require.Equal(t, 4-key, res.Remaining)
-					default:
-						require.Equal(t, key == 0, res.Allowed)
-					}
-				}
-				if !first { // when the script is loaded, and the pipe knows of the slots
-					require.Equal(t, before+10, after, "one for each key")
-				}
-			}
-		})
+// TestIntervalsAreBounded counts over more intervals than the store caches arguments for.
+func TestIntervalsAreBounded(t *testing.T) {
+	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
+	do(t, s, opOf(ratelimit.Add, counting, "k", 3))
+	for i := range 2*maxRules + 7 {
+		op := opOf(ratelimit.Count, counting, "k", 0)
+		op.Interval = 100*time.Second + time.Duration(i)*time.Microsecond
+		require.EqualValues(t, 3, do(t, s, op)[0].Count)
+		require.LessOrEqual(t, len(s.rules.args), maxRules)
 	}
 }

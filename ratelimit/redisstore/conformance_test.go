@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/lazyreq/lazyreq/internal/testenv"
@@ -15,12 +14,12 @@ import (
 
 var someTime = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-// oddTime is not a multiple of an interval. A clock that goes back by it stays above 10^15 µs, which miniredis would write as
-// a number that its Lua cannot read.
+// oddTime is added to the first time of miniredis, which is 10^15 µs and has a format that its Lua cannot read. oddTime is
+// not a multiple of an interval, and longer than the tests set the clock back.
 const oddTime = time.Hour + 678_901*time.Microsecond
 
-// slowScripts are the scripts for a Redis whose clock is not the one of the test, with keys
-// that outlive it: for Redis, a test of days passes within a millisecond.
+// slowScripts make every key live an hour longer. Redis has a clock of its own, for which a test of several days takes
+// a millisecond.
 var slowScripts = newScripts(`
 	local real = redis
 	local redis = {pcall = real.pcall, call = function(name, ...)
@@ -32,72 +31,63 @@ var slowScripts = newScripts(`
 	end}
 `)
 
-func TestRedis(t *testing.T) {
+// redisOpener returns a function that empties a Redis and returns a store on it with a manual clock.
+func redisOpener(t *testing.T) func() (ratelimit.Store, storetest.Clock) {
 	c := testhost.StartRedis(t).Client(nil)
-	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		require.NoError(t, c.FlushAll(t.Context()).Err())
+	return func() (ratelimit.Store, storetest.Clock) {
+		testhost.FlushAll(t, c)
 		clock := storetest.NewClock(someTime)
 		s := newStore(t, c, patient)
 		s.clock, s.scripts = clock.Now, slowScripts
 		return s, clock
-	}, storetest.Everything)
+	}
 }
 
-// TestMiniredis is the suite with the server's clock under control, so that the
-// scripts read it themselves. It is slow, and so it has only some of a thousand rates.
+// miniredisOpener returns a function that empties a miniredis and returns a store on it. The scripts read the clock of
+// miniredis.
+func miniredisOpener(t *testing.T) func() (ratelimit.Store, storetest.Clock) {
+	server := testhost.StartMiniredis(t)
+	server.Advance(oddTime)
+	s, began := newStore(t, server.Client(), patient), server.Now()
+	return func() (ratelimit.Store, storetest.Clock) {
+		server.FlushAll()
+		server.Advance(began.Sub(server.Now()))
+		return s, server
+	}
+}
+
+func TestRedis(t *testing.T) {
+	open := redisOpener(t)
+	storetest.Run(t, func(*testing.T) (ratelimit.Store, storetest.Clock) { return open() }, storetest.Everything)
+}
+
+// TestMiniredis runs the suite with some of its thousand rates, because miniredis is slow.
 func TestMiniredis(t *testing.T) {
 	t.Parallel()
 	if testenv.Racing {
-		t.Skip("the store's Go is that of TestRedis, and miniredis takes half a minute")
+		t.Skip("TestRedis runs the same Go code, and miniredis takes half a minute")
 	}
 	some := func(r ratelimit.Rule) bool {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit() > 1000 || r.Limit()%50 == 0
 	}
-	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
-		server := testhost.StartMiniredis(t)
-		server.Advance(oddTime)
-		return newStore(t, server.Client(), patient), server
-	}, some)
+	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) { return miniredisOpener(t)() }, some)
 }
 
-// TestRedisMatchesModel and TestMiniredisMatchesModel search for a short sequence of ops
-// for which Redis and the model differ.
-func TestRedisMatchesModel(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	isTheModel(t, func(rt *rapid.T) (ratelimit.Store, storetest.Clock) {
-		require.NoError(rt, c.FlushAll(t.Context()).Err())
-		clock := storetest.NewClock(someTime)
-		s := newStore(t, c, patient)
-		s.clock, s.scripts = clock.Now, slowScripts
-		return s, clock
-	})
-}
-
-func TestMiniredisMatchesModel(t *testing.T) {
-	server := testhost.StartMiniredis(t)
-	server.Advance(oddTime)
-	c, began := server.Client(), server.Now()
-	isTheModel(t, func(*rapid.T) (ratelimit.Store, storetest.Clock) {
-		server.FlushAll()
-		server.Advance(began.Sub(server.Now()))
-		return newStore(t, c, patient), server
-	})
-}
-
-func isTheModel(t *testing.T, open func(*rapid.T) (ratelimit.Store, storetest.Clock)) {
-	rapid.Check(t, func(rt *rapid.T) {
-		store, clock := open(rt)
-		s := &storetest.Sequence{
-			TB: rt, Store: store, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
-			Draw: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
-		}
-		s.Run(rapid.IntRange(1, 30).Draw(rt, "groups"))
-	})
-}
-
-func onRedis(t *testing.T) (*Store, *storetest.ManualClock) {
-	clock := storetest.NewClock(time.Unix(1_000_000_000, 0))
-	s := newStore(t, testhost.StartRedis(t).Client(nil), patient)
-	s.clock = clock.Now
-	return s, clock
+// TestStoreMatchesModel searches for a short sequence of ops for which the store and the model differ.
+func TestStoreMatchesModel(t *testing.T) {
+	for name, opener := range map[string]func(*testing.T) func() (ratelimit.Store, storetest.Clock){
+		"redis": redisOpener, "miniredis": miniredisOpener,
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := opener(t)
+			rapid.Check(t, func(rt *rapid.T) {
+				store, clock := open()
+				s := &storetest.Sequence{
+					TB: rt, Store: store, Clock: clock, Supports: storetest.Everything, Back: rapid.Bool().Draw(rt, "clock goes back"),
+					Draw: func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "") },
+				}
+				s.Run(rapid.IntRange(1, 30).Draw(rt, "groups"))
+			})
+		})
+	}
 }

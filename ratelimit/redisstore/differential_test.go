@@ -17,15 +17,16 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// The times at which the stores are compared: now, after 2^52 µs, which is in 2112, and some days
-// before 2^53, which ends the time of all rules here.
+// times are the times at which the stores are compared. 2^52 µs are in 2112. The last time is some days before 2^53 µs, the
+// largest time that the scripts can represent.
 var times = []time.Time{someTime, time.UnixMicro(1<<52 + 12345), time.UnixMicro(1<<53 - 1<<41)}
 
-const large = "large" // the name of rules with the largest limit
+// large is the name of rules with the largest limit.
+const large = "large"
 
 // families returns rules with small limits and with the largest limits, grouped by the counter that they share.
 func families() (all [][]ratelimit.Rule) {
-	const s, most, long = time.Second, int64(1 << 53), 1000 * time.Hour // a counter that expires may be forgotten
+	const s, most, long = time.Second, int64(1 << 53), 1000 * time.Hour // counters must not expire
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}} {
 		for _, limit := range []int64{6, most} {
 			name := ""
@@ -34,7 +35,7 @@ func families() (all [][]ratelimit.Rule) {
 			}
 			family := func(r ratelimit.Rule) {
 				tiers := []ratelimit.Rule{r}
-				if r.Algorithm() != "gcra" { // whose tiers forget at different times
+				if r.Algorithm() != "gcra" { // the counters of a GCRA with other limits expire at other times
 					tiers = append(tiers, r.WithLimit(limit-1), r.WithLimit(3))
 				}
 				all = append(all, tiers)
@@ -54,14 +55,13 @@ func families() (all [][]ratelimit.Rule) {
 	return all
 }
 
-// TestRedisMatchesMemoryStore searches for a short sequence of ops for which the stores
-// differ: groups, and concurrent ops with equal takes among them.
+// TestRedisMatchesMemoryStore searches for a short sequence of groups and concurrent ops for which the stores differ.
 func TestRedisMatchesMemoryStore(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	warm := newStore(t, c, patient)
 	warm.scripts = slowScripts
 	var takes []ratelimit.Op
-	for _, tiers := range families() { // so that Redis knows all scripts: others would run after those it knows
+	for _, tiers := range families() { // Redis must know all scripts, because a call with an unknown script is delayed
 		op := ratelimit.Op{Rule: tiers[0], Key: "k", N: 1}
 		for op.Kind = ratelimit.Take; op.Kind <= ratelimit.Reset; op.Kind++ {
 			if op.Kind != ratelimit.Count || op.Rule.Algorithm() != "gcra" {
@@ -102,19 +102,19 @@ type differential struct {
 	charged  []charged
 }
 
-// charged is a charge and its receipts.
+// charged is a charge and its receipts from both stores.
 type charged struct {
 	counter       string
 	redis, memory ratelimit.Receipt
 }
 
-// question is an op of both stores. A refund has a different receipt in each.
+// question is an op for both stores. A refund needs a different receipt for each store.
 type question struct {
 	ratelimit.Op
 	memory ratelimit.Receipt
 }
 
-// large reports whether a counter holds up to 2^53 units.
+// large reports whether the question's counter can hold 2^53 units.
 func (q *question) large() bool { return q.Rule.Name() == large }
 
 func (q *question) counter() string { return q.Key + counterName(q.Rule) }
@@ -132,7 +132,7 @@ func (d *differential) step() {
 	for i := range asked {
 		asked[i] = d.ask(key)
 	}
-	if slices.ContainsFunc(asked, func(q question) bool { return q.large() }) { // after an overflow, other groups may be charged
+	if slices.ContainsFunc(asked, func(q question) bool { return q.large() }) { // after an overflow, a store may have charged other groups
 		asked = asked[:firstGroup(asked)]
 	}
 	if q := &asked[0]; len(asked) == 1 && q.Kind == ratelimit.Take {
@@ -141,7 +141,7 @@ func (d *differential) step() {
 	d.group(asked)
 }
 
-// firstGroup returns the length of the first group.
+// firstGroup returns the number of ops in the first group.
 func firstGroup(asked []question) int {
 	ops := make([]ratelimit.Op, len(asked))
 	for i, q := range asked {
@@ -153,7 +153,7 @@ func firstGroup(asked []question) int {
 	return 0
 }
 
-// move moves the clock, also back, and over gaps of more than a lap.
+// move moves the clock forward or back. Some steps are longer than the span of the bucket rules.
 func (d *differential) move() {
 	by := time.Duration(d.number(3_000_000)) * time.Microsecond
 	switch d.number(9) {
@@ -191,7 +191,7 @@ func (d *differential) ask(key string) (q question) {
 		for _, c := range d.charged {
 			if c.counter == q.counter() && d.number(1) == 0 {
 				q.Receipt, q.memory = c.redis, c.memory
-				if d.number(2) == 0 { // a part, or more than was charged
+				if d.number(2) == 0 { // a part of the charge, or more than the charge
 					q.Receipt.N = q.N
 					q.memory.N = q.N
 				}
@@ -201,8 +201,8 @@ func (d *differential) ask(key string) (q question) {
 	return q
 }
 
-// forget drops the receipts of a counter that is reset: the memory store distinguishes generations that
-// began in the same microsecond.
+// forget drops the receipts of a counter that is reset. If a counter begins again in the same microsecond, only the memory
+// store recognizes receipts from before the reset.
 func (d *differential) forget(counter string) {
 	d.charged = slices.DeleteFunc(d.charged, func(c charged) bool { return c.counter == counter })
 }
@@ -227,16 +227,16 @@ func (d *differential) group(asked []question) {
 	}
 }
 
-// moment runs the ops of several concurrent callers.
+// moment runs ops as if several callers had made them at the same time.
 func (d *differential) moment() {
 	asked := make([]question, 2+d.number(10))
 	ops := make([]ratelimit.Op, len(asked))
 	for i := range asked {
 		asked[i] = d.ask(d.key())
 		switch q := &asked[i]; {
-		case q.Kind == ratelimit.Reset: // a refund in the microsecond after it is up to the store
+		case q.Kind == ratelimit.Reset: // the stores may differ for a refund in the same microsecond
 			q.Kind = ratelimit.Peek
-		case sharesCall(&q.Op) && q.large() && q.Rule.Per() < q.Rule.Span(): // of equal ones that overflow, all do
+		case sharesCall(&q.Op) && q.large() && q.Rule.Per() < q.Rule.Span(): // if equal takes overflow together, all of them fail
 			q.Kind = ratelimit.Peek
 		}
 		if i > 0 && d.number(1) == 0 {

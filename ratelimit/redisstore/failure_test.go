@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,98 +11,31 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// recovers fails unless takes of l work within a second.
-func recovers(t *testing.T, l *ratelimit.Limiter) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		_, err := l.Take(t.Context(), "k", 1)
-		return err == nil
-	}, time.Second, 10*time.Millisecond)
-}
-
-// TestRedisDeathUnderLoad checks that every call gets a result or ErrStore, and
-// that scripts are loaded again after a restart.
-func TestRedisDeathUnderLoad(t *testing.T) {
-	server := testhost.StartRedis(t)
-	l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1<<40))
-	recovers(t, l)
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for {
-				if _, err := l.Take(t.Context(), "k", 1); err != nil {
-					if !errors.Is(err, ratelimit.ErrStore) {
-						t.Error(err)
-					}
-					return
-				}
-			}
-		})
-	}
-	server.Stop()
-	wg.Wait()
-	server.Restart()
-	recovers(t, l)
-}
-
-func TestScriptFlushUnderLoad(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
-	var limiters []*ratelimit.Limiter
-	for _, r := range lasting(ratelimit.Block{}) {
-		l, err := ratelimit.NewLimiter(s, r.WithLimit(1000))
-		require.NoError(t, err)
-		limiters = append(limiters, l)
-	}
-	endFlushes := testhost.KeepFlushingScripts(t, c)
-	var takes sync.WaitGroup
-	for range 16 {
-		takes.Go(func() {
-			for range 50 {
-				for _, l := range limiters {
-					if res, err := l.Take(t.Context(), "k", 1); err != nil || !res.Allowed {
-						t.Errorf("%+v, %v", res, err)
-					}
-				}
-			}
-		})
-	}
-	takes.Wait()
-	endFlushes()
-	for _, l := range limiters {
-		res, err := l.Peek(t.Context(), "k", 1)
-		require.NoError(t, err)
-		// Of a GCRA's, some may be back.
-		require.LessOrEqual(t, res.Remaining, int64(200+50), "each take ran")
-		require.GreaterOrEqual(t, res.Remaining, int64(200), "each take ran once")
-	}
-}
-
 func TestFullRedisFails(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
-		do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+		do(t, s, takeOf(r, "k", 1))
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 		for _, key := range []string{"k", "new"} {
 			for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
-				_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: key, N: 1, Kind: kind})
+				_, err := s.DoOne(t.Context(), opOf(kind, r, key, 1))
 				require.ErrorIs(t, err, ratelimit.ErrStore)
 				require.ErrorContains(t, err, "OOM")
 				require.NotErrorIs(t, err, ErrKeyType)
 			}
 		}
-		require.EqualValues(t, 4, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
+		require.EqualValues(t, 4, do(t, s, opOf(ratelimit.Peek, r, "k", 1))[0].Remaining)
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	})
 }
 
-// TestRedisErrorKeepsItsCode turns a master into a replica: by the error's code, the client closes
-// its connections to a replica.
+// TestRedisErrorKeepsItsCode turns a master into a replica. A client closes its connections to a replica when it sees
+// the error's code.
 func TestRedisErrorKeepsItsCode(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 		for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Add} {
-			_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: kind})
+			_, err := s.DoOne(t.Context(), opOf(kind, r, "k", 1))
 			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.True(t, redis.IsReadOnlyError(err), "%v: %v", kind, err)
 		}
@@ -112,8 +43,8 @@ func TestRedisErrorKeepsItsCode(t *testing.T) {
 	})
 }
 
-// TestScriptErrorsAreStrings raises the scripts' errors uncaught: Redis 7.0 crashes when an error is
-// a table.
+// TestScriptErrorsAreStrings checks that Redis survives the scripts' errors. Redis 7.0 crashes when a script raises a
+// table.
 func TestScriptErrorsAreStrings(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	for _, name := range []string{"foreign", "overflow"} {
@@ -122,11 +53,11 @@ func TestScriptErrorsAreStrings(t *testing.T) {
 	require.NoError(t, c.Ping(t.Context()).Err())
 }
 
-// TestDenialByFullRedis has no memory left for the denial count of a block.
+// TestDenialByFullRedis checks that a full Redis, which cannot count a block's denials, denies takes all the same.
 func TestDenialByFullRedis(t *testing.T) {
 	eachRule(t, ratelimit.Block{After: 2, For: time.Hour}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
-		take := ratelimit.Op{Rule: r, Key: "k", N: 5, Kind: ratelimit.Take}
+		take := takeOf(r, "k", 5)
 		do(t, s, take)
 		require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 		for range 3 {

@@ -13,13 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lazyreq/lazyreq/internal/testhost"
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// These tests use keys that hold foreign values, and calls that share a script with calls for them.
-
-// put puts something into a key.
+// put stores a value in a key.
 type put = func(c *redis.Client, key string)
 
 func aString(v string) put {
@@ -38,7 +35,8 @@ func aStream(id, field, value string) put {
 	return func(c *redis.Client, key string) { c.Do(context.Background(), "XADD", key, id, field, value) }
 }
 
-// foreignValues returns values that are not a counter of the algorithm own, or not a block.
+// foreignValues returns values that are not a valid counter of the algorithm own. If own is "block", they are not a valid
+// block.
 func foreignValues(own string) map[string]put {
 	word, large := strings.Repeat("\x01", 7), "9007199254740994"
 	all := map[string]map[string]put{
@@ -58,7 +56,7 @@ func foreignValues(own string) map[string]put {
 			"three":           aString("5 3 1"),
 			"spaces":          aString(" 5 3"),
 			"hexadecimal":     aString("0x5 3"),
-			"large first":     aString("18014398509481988 3"), // 2^54, since times may be a century after 2^53
+			"large first":     aString("18014398509481988 3"), // above 2^54; a time may be a century after 2^53
 			"large second":    aString("5 9223372036854775807"),
 			"very large":      aString("99999999999999999999999999999 3"),
 			"long":            aString("5 " + strings.Repeat("0", 40)),
@@ -127,15 +125,12 @@ func foreignValues(own string) map[string]put {
 	return out
 }
 
-// algorithmName returns the name of a rule's algorithm in scripts and in foreignValues.
-func algorithmName(r ratelimit.Rule) string { return algorithmOf(r.Layout()).name }
-
 // TestForeignKeysFailOnlyTheirCallers checks calls that share a script: those for a foreign key fail,
 // and those for a valid key succeed.
 func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-			key, own := keyOf(s, "k", r), algorithmName(r)
+			key, own := keyOf(s, "k", r), algorithmOf(r.Layout()).name
 			if block.After > 0 {
 				key, own = blockKeyOf(s, "k", r), "block"
 			}
@@ -152,7 +147,7 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 					require.NotContains(t, err.Error(), "WRONGTYPE", "%s: %s", what, kind)
 				}
 				kinds := allKinds(r, ratelimit.Receipt{N: 1, At: 1, Generation: 1})
-				if block.After > 0 { // which adds and counts ignore
+				if block.After > 0 { // adds and counts do not read the block
 					delete(kinds, "add")
 					delete(kinds, "count")
 				}
@@ -178,71 +173,69 @@ func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 					}
 				}
 				require.Equal(t, before, c.Dump(t.Context(), key).Val(), what)
-				do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Reset})
+				do(t, s, opOf(ratelimit.Reset, r, "good", 0))
 			}
 		})
 	}
 }
 
-// TestTruncatedRingIsNotCompleted removes the last bucket of a counter in use.
-func TestTruncatedRingIsNotCompleted(t *testing.T) {
-	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		if r.Algorithm() != "buckets" {
-			return
-		}
-		clock := time.Unix(1_000_000_000, 0)
-		s.clock = func() time.Time { return clock }
-		other := limited(9)
-		ops := allKinds(r, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt)
-		ops["free add"] = ratelimit.Op{Rule: r.WithoutLimit(), Key: "k", N: 1, Kind: ratelimit.Add}
-		key := keyOf(s, "k", r)
-		whole := c.Get(t.Context(), key).Val()
-		cut := whole[:len(whole)-7]
-		for kind, op := range ops { // in the bucket that it has, the head may be charged
-			require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
-			_, err := s.DoOne(t.Context(), op)
-			if err != nil {
-				require.ErrorIs(t, err, ErrKeyType, kind)
-			}
-			if kind != "reset" {
-				require.EqualValues(t, len(cut), c.StrLen(t.Context(), key).Val(), kind)
-			}
-		}
+// TestTruncatedRingIsNotExtended removes the last bucket of a counter. A charge in a new bucket fails, but a charge in the
+// newest bucket may still succeed.
+func TestTruncatedRingIsNotExtended(t *testing.T) {
+	s, c, clock := frozen(t)
+	r, other := lasting(ratelimit.Block{})["buckets"], hourlyWindow(9)
+	ops := allKinds(r, do(t, s, takeOf(r, "k", 1))[0].Receipt)
+	ops["unlimited add"] = opOf(ratelimit.Add, r.WithoutLimit(), "k", 1)
+	key := keyOf(s, "k", r)
+	whole := c.Get(t.Context(), key).Val()
+	cut := whole[:len(whole)-7]
+	for kind, op := range ops {
 		require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
-		for _, later := range []time.Duration{r.Interval(), r.Span(), 10 * r.Span()} {
-			clock = clock.Add(later)
-			for kind, op := range ops {
-				_, err := s.DoOne(t.Context(), op)
-				require.ErrorIs(t, err, ErrKeyType, kind)
-				_, err = s.Do(t.Context(), []ratelimit.Op{{Rule: other, Key: "k", N: 1, Kind: ratelimit.Take}, {Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}})
-				require.ErrorIs(t, err, ErrKeyType, kind)
-				require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
-			}
+		_, err := s.DoOne(t.Context(), op)
+		if err != nil {
+			require.ErrorIs(t, err, ErrKeyType, kind)
 		}
-		require.Zero(t, do(t, s, ratelimit.Op{Rule: other, Key: "k", Kind: ratelimit.Count})[0].Count, "charged before the key was found out")
-	})
+		if kind != "reset" {
+			require.EqualValues(t, len(cut), c.StrLen(t.Context(), key).Val(), kind)
+		}
+	}
+	require.NoError(t, c.Set(t.Context(), key, cut, 0).Err())
+	for _, later := range []time.Duration{r.Interval(), r.Span(), 10 * r.Span()} {
+		clock.Advance(later)
+		for kind, op := range ops {
+			_, err := s.DoOne(t.Context(), op)
+			require.ErrorIs(t, err, ErrKeyType, kind)
+			_, err = s.Do(t.Context(), []ratelimit.Op{opOf(ratelimit.Take, other, "k", 1), opOf(ratelimit.Take, r, "k", 1)})
+			require.ErrorIs(t, err, ErrKeyType, kind)
+			require.Equal(t, cut, c.Get(t.Context(), key).Val(), kind)
+		}
+	}
+	require.Zero(t, do(t, s, opOf(ratelimit.Count, other, "k", 0))[0].Count, "the other rule was charged")
 }
 
-// TestGroupFailsAsAWhole checks a group whose damaged key is found after its first op has run.
-func TestGroupFailsAsAWhole(t *testing.T) {
-	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
-		if r.Algorithm() != "buckets" {
-			return
+// TestDamagedBucketFailsTheCall damages one bucket of three. Only the search of a denied peek and the refund of an older
+// charge read it.
+func TestDamagedBucketFailsTheCall(t *testing.T) {
+	for _, value := range []string{"\xff", "\x00"} {
+		s, c, clock := frozen(t)
+		r := lasting(ratelimit.Block{})["buckets"]
+		charged := do(t, s, takeOf(r, "k", 1))[0].Receipt
+		for range 2 {
+			clock.Advance(r.Interval())
+			do(t, s, takeOf(r, "k", 1))
 		}
-		clock := time.Unix(1_000_000_000, 0)
-		s.clock = func() time.Time { return clock }
-		for range 3 {
-			do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
-			clock = clock.Add(r.Interval())
+		key, bucket, op := keyOf(s, "k", r), clock.Now().Unix()/5, refundOf(r, "k", charged)
+		if value == "\xff" {
+			bucket, op = bucket-1, opOf(ratelimit.Peek, r, "k", 4)
 		}
-		clock = clock.Add(-r.Interval())
-		within := clock.Unix()/5 - 1 // the bucket that only the search for four units reads
-		require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 25+7*(within%121), strings.Repeat("\xff", 7)).Err())
-		count := ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Count}
+		require.NoError(t, c.SetRange(t.Context(), key, 25+7*(bucket%121), strings.Repeat(value, 7)).Err())
+		before := c.Get(t.Context(), key).Val()
+		count := opOf(ratelimit.Count, r, "k", 0)
 		require.EqualValues(t, 3, do(t, s, count)[0].Count)
-		_, err := s.Do(t.Context(), []ratelimit.Op{count, {Rule: r, Key: "k", N: 4, Kind: ratelimit.Peek}})
+		_, err := s.Do(t.Context(), []ratelimit.Op{count, op})
 		require.ErrorIs(t, err, ErrKeyType)
-	})
+		require.Equal(t, before, c.Get(t.Context(), key).Val())
+	}
 }
 
 // TestStreamWithFutureID checks that a stream that accepts no further events fails only its own callers.
@@ -251,10 +244,10 @@ func TestStreamWithFutureID(t *testing.T) {
 		if !r.Layout().Stream {
 			return
 		}
-		take := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+		take := takeOf(r, "k", 1)
 		key := keyOf(s, "k", r)
 		for _, left := range []int64{4, 5} {
-			if left == 5 { // one without events
+			if left == 5 { // the second time, the stream has no events
 				c.XTrimMaxLen(t.Context(), key, 0)
 			} else {
 				do(t, s, take)
@@ -268,22 +261,20 @@ func TestStreamWithFutureID(t *testing.T) {
 			require.NoError(t, errs[1])
 			require.ErrorIs(t, errs[2], ErrKeyType)
 			require.Equal(t, before, c.Dump(t.Context(), key).Val())
-			require.Equal(t, left, do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Peek})[0].Remaining)
+			require.Equal(t, left, do(t, s, opOf(ratelimit.Peek, r, "k", 1))[0].Remaining)
 		}
 	})
 }
 
-// TestRefundOfDamagedLogRemovesNothing has an invalid event after the events that the refund
-// changes.
+// TestRefundOfDamagedLogRemovesNothing refunds a charge of a log with a later invalid event.
 func TestRefundOfDamagedLogRemovesNothing(t *testing.T) {
 	eachRule(t, ratelimit.Block{}, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
 		if r.Algorithm() != "log" {
 			return
 		}
-		clock := time.Unix(1_000_000_000, 0)
-		s.clock = func() time.Time { return clock }
+		clock := freeze(s)
 		key := keyOf(s, "k", r)
-		charged := do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+		charged := do(t, s, takeOf(r, "k", 1))[0].Receipt
 		if r.Layout().Stream {
 			aStream("1000000001000000-2", "n", "1")(c, key)
 			aStream("1000000001500000-0", "m", "1")(c, key)
@@ -293,39 +284,18 @@ func TestRefundOfDamagedLogRemovesNothing(t *testing.T) {
 			aSet("1000000001500000", "junk")(c, key)
 			aSet("1000000002000000", "0000000000000003 1")(c, key)
 		}
-		clock = clock.Add(3 * time.Second)
+		clock.Advance(3 * time.Second)
 		before := c.Dump(t.Context(), key).Val()
-		_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
+		_, err := s.DoOne(t.Context(), refundOf(r, "k", charged))
 		require.ErrorIs(t, err, ErrKeyType)
 		require.Equal(t, before, c.Dump(t.Context(), key).Val())
 	})
 }
 
-// TestRefundOfDamagedBucketsFails refunds more units than the damaged newest bucket holds.
-func TestRefundOfDamagedBucketsFails(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
-	clock := time.Unix(1_000_000_000, 0)
-	s.clock = func() time.Time { return clock }
-	r := lasting(ratelimit.Block{})["buckets"]
-	charged := do(t, s, takeOf(r, "k", 1))[0].Receipt
-	for range 2 {
-		clock = clock.Add(r.Interval())
-		do(t, s, takeOf(r, "k", 1))
-	}
-	key := keyOf(s, "k", r)
-	require.NoError(t, c.SetRange(t.Context(), key, 25+7*(clock.Unix()/5%121), strings.Repeat("\x00", 7)).Err())
-	before := c.Get(t.Context(), key).Val()
-	_, err := s.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged})
-	require.ErrorIs(t, err, ErrKeyType)
-	require.Equal(t, before, c.Get(t.Context(), key).Val())
-}
-
-// TestAddToADamagedTotal adds to a counter whose total is larger than allowed. The adds that share the entry cannot
-// be charged, and the script must not search for adds that can.
+// TestAddToADamagedTotal makes equal adds to a counter whose total is too large. All of them fail, and the script must not
+// loop forever.
 func TestAddToADamagedTotal(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
+	s, c, _ := frozen(t)
 	r := lasting(ratelimit.Block{})["buckets"]
 	do(t, s, takeOf(r, "k", 1))
 	require.NoError(t, c.SetRange(t.Context(), keyOf(s, "k", r), 18, "\xff\xff\xff\xff\xff\xff\x20").Err())
@@ -336,7 +306,8 @@ func TestAddToADamagedTotal(t *testing.T) {
 	}
 }
 
-// TestDamagedCountersFailOnlyTheirCallers changes bytes of counters and entries of logs in use.
+// TestDamagedCountersFailOnlyTheirCallers changes random bytes of counters and random events of logs. Ops on other keys in
+// the same call succeed.
 func TestDamagedCountersFailOnlyTheirCallers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -346,11 +317,11 @@ func TestDamagedCountersFailOnlyTheirCallers(t *testing.T) {
 		delete(ops, "reset")
 		for range 150 {
 			var charged ratelimit.Receipt
-			do(t, s, ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Reset}, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})
+			do(t, s, opOf(ratelimit.Reset, r, "k", 0), takeOf(r, "k", 1))
 			for range 2 {
-				charged = do(t, s, ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take})[0].Receipt
+				charged = do(t, s, takeOf(r, "k", 1))[0].Receipt
 			}
-			ops["refund"] = ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: charged}
+			ops["refund"] = refundOf(r, "k", charged)
 			ops["large add"] = ratelimit.Op{Rule: r, Key: "k", N: 1 << 53 / r.Per().Microseconds(), Kind: ratelimit.Add}
 			junk := damage(t, c, keyOf(s, "k", r), r, random)
 			for _, kind := range slices.Sorted(maps.Keys(ops)) {
@@ -372,7 +343,7 @@ func TestDamagedCountersFailOnlyTheirCallers(t *testing.T) {
 	})
 }
 
-// damage damages a counter of three units at a random place, and returns a description.
+// damage changes a random part of a counter with three units. It returns what it has written.
 func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random *rand.Rand) string {
 	junk := make([]byte, 1+random.IntN(21))
 	for i := range junk {
@@ -383,7 +354,7 @@ func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random 
 			junk[i] = byte(random.IntN(256)) >> random.IntN(8)
 		}
 	}
-	switch algorithmName(r) {
+	switch algorithmOf(r.Layout()).name {
 	case "log":
 		at := c.ZRangeWithScores(t.Context(), key, 0, -1).Val()[random.IntN(3)]
 		c.ZRem(t.Context(), key, at.Member)
@@ -405,18 +376,17 @@ func damage(t *testing.T, c *redis.Client, key string, r ratelimit.Rule, random 
 	return string(junk)
 }
 
-// TestWindowWithHexadecimalCount writes a window's units in a form that only Lua reads as a number.
-// A command that adds to it would fail after other rules are charged, so the script writes the sum.
+// TestWindowWithHexadecimalCount writes a window's units in a format that Lua reads as a number, but Redis does not. HINCRBY
+// would fail after other keys were charged, so the script computes the sum itself.
 func TestWindowWithHexadecimalCount(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
+	s, c, _ := frozen(t)
 	r := lasting(ratelimit.Block{})["window"]
 	ends := time.Now().Add(time.Minute).UnixMicro()
 	require.NoError(t, c.HSet(t.Context(), keyOf(s, "k", r), "ends", ends, "n", "0x1").Err())
-	op := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
+	op := takeOf(r, "k", 1)
 	good := op
 	good.Key = "good"
 	do(t, s, good, op)
-	require.EqualValues(t, 1, do(t, s, ratelimit.Op{Rule: r, Key: "good", Kind: ratelimit.Count})[0].Count)
+	require.EqualValues(t, 1, do(t, s, opOf(ratelimit.Count, r, "good", 0))[0].Count)
 	require.Equal(t, "2", c.HGet(t.Context(), keyOf(s, "k", r), "n").Val())
 }

@@ -53,10 +53,10 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// odd are subjects that would break a hash tag, an escape or a line.
+// odd holds subjects with characters that have a meaning in hash tags, escapes or lines.
 var odd = []string{"k", "}", "}x", "{", "{}", "{}x", "a}b", "a{b}c", "a%7Db", "%", "%25", "a\r\nb", "\x00\xff"}
 
-// TestSubjectIsOneSlot runs groups on a Redis in cluster mode, which insists on one slot.
+// TestSubjectIsOneSlot runs groups on a Redis in cluster mode, which refuses keys of different slots in a call.
 func TestSubjectIsOneSlot(t *testing.T) {
 	t.Parallel()
 	_, plain, cluster := testhost.StartNode(t)
@@ -66,11 +66,24 @@ func TestSubjectIsOneSlot(t *testing.T) {
 		short := ratelimit.Per(2, 10*time.Second).WithName("short")
 		long := ratelimit.Buckets(perMinute(4))
 		for _, subject := range odd {
-			res := do(t, s,
-				ratelimit.Op{Rule: short, Key: subject, N: 1, Kind: ratelimit.Take},
-				ratelimit.Op{Rule: long, Key: subject, N: 1, Kind: ratelimit.Take},
-			)
+			res := do(t, s, opOf(ratelimit.Take, short, subject, 1), opOf(ratelimit.Take, long, subject, 1))
 			require.True(t, res[0].Allowed && res[1].Allowed, "%q", subject)
 		}
 	}
+}
+
+// TestStoresShareCounters uses two stores with a client each, like two processes. A third store has another prefix.
+func TestStoresShareCounters(t *testing.T) {
+	server := testhost.StartRedis(t)
+	a, b := newStore(t, server.Client(nil), patient), newStore(t, server.Client(nil), patient)
+	elsewhere := newStore(t, server.Client(nil), Options{Prefix: "other:", Timeout: patient.Timeout})
+	r := ratelimit.Buckets(perMinute(3))
+	first := do(t, a, takeOf(r, "k", 2))[0]
+	denied := do(t, b, takeOf(r, "k", 2))[0]
+	require.False(t, denied.Allowed)
+	require.EqualValues(t, 1, denied.Remaining)
+	require.Greater(t, denied.RetryAfter, 55*time.Second)
+	require.True(t, do(t, elsewhere, takeOf(r, "k", 2))[0].Allowed)
+	require.True(t, do(t, b, refundOf(r, "k", first.Receipt))[0].Allowed)
+	require.True(t, do(t, a, takeOf(r, "k", 3))[0].Allowed)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// short are rules whose interval is short enough to pass several times in a test.
+// short holds rules whose Per passes several times in a test.
 var short = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 100, Per: 250 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
 	"log":     ratelimit.SlidingLog(100, 250*time.Millisecond),
@@ -22,7 +22,7 @@ var short = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(100, 250*time.Millisecond).WithBurst(50),
 }
 
-// checked returns the rule as torture.Check needs it.
+// checked converts a rule for torture.Check.
 func checked(t *testing.T, r ratelimit.Rule) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
@@ -61,7 +61,7 @@ func TestTwoProcessesKeepTheLimit(t *testing.T) {
 					allowed++
 				}
 			}
-			require.Greater(t, allowed, 33, "all of an interval, in takes of up to 3")
+			require.Greater(t, allowed, 33, "the whole limit passed, in takes of up to 3")
 			require.NoError(t, torture.Check(checked(t, r), takes))
 		})
 	}
