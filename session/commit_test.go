@@ -17,38 +17,36 @@ import (
 func TestWriteAfterCommitIsRefused(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
-	for name, early := range map[string]func(session.Session){
-		"loaded before":     func(v session.Session) { _, _ = v.Get("user") },
-		"not loaded before": func(session.Session) {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := s.begin(t, cookie)
-			v := from(t, c)
-			early(v)
-			require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
-			before := s.store.calls()
-			for _, err := range []error{v.Destroy(), v.Set("a", 1), v.Delete("a"), v.Renew(), userField.Set(c, "eve"), userField.Delete(c)} {
-				require.ErrorIs(t, err, reqctx.ErrCommitted)
-				require.ErrorContains(t, err, "session")
-			}
-			after := s.store.calls()
-			require.Equal(t, before[1:], after[1:], "nothing is saved or destroyed")
-			require.Equal(t, "ada", must(v.Get("user")), "reading is still allowed")
-		})
-	}
-	t.Run("handle made after", func(t *testing.T) {
-		c := s.begin(t, cookie)
-		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
-		require.ErrorIs(t, from(t, c).Set("a", 1), reqctx.ErrCommitted)
-	})
-	t.Run("finished", func(t *testing.T) {
+	for _, loaded := range []bool{true, false} {
 		c := s.begin(t, cookie)
 		v := from(t, c)
+		if loaded {
+			must(v.Get("user"))
+		}
+		require.NoError(t, c.Commit(http.StatusOK, http.Header{}))
+		before := s.store.calls()
+		for _, v := range []session.Session{v, from(t, c)} {
+			for name, err := range callWriters(c, v) {
+				require.ErrorIs(t, err, reqctx.ErrCommitted, name)
+				require.ErrorContains(t, err, "session: ", name)
+			}
+		}
+		after := s.store.calls()
+		require.Equal(t, before[1:], after[1:], "nothing is saved or destroyed")
+		require.Equal(t, "ada", must(v.Get("user")), "reading is still allowed")
+
 		require.NoError(t, c.Finish())
-		_, err := v.Get("user")
+		finished, err := session.From(c)
 		require.ErrorIs(t, err, reqctx.ErrFinished)
-		require.Error(t, v.Set("a", 1))
-	})
+		for _, v := range []session.Session{v, finished} {
+			for name, err := range callWriters(c, v) {
+				require.ErrorIs(t, err, reqctx.ErrFinished, name)
+			}
+			_, err = v.Get("user")
+			require.ErrorIs(t, err, reqctx.ErrFinished)
+			require.Equal(t, "[redacted]", fmt.Sprint(v))
+		}
+	}
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 

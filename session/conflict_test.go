@@ -14,66 +14,61 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-func TestConcurrentRequestsKeepEachOthersFields(t *testing.T) {
-	const n = 1000
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	field := func(i int) session.Field[int] { return session.NewField[int](fmt.Sprint("f", i)) }
-	for _, err := range meet(t, s, cookie, n, func(ctx context.Context, i int) error { return field(i).Set(ctx, i) }) {
-		require.NoError(t, err)
-	}
-	s.do(t, cookie, func(ctx context.Context, _ session.Session) {
-		for i := range n {
-			require.Equal(t, i, must(field(i).Get(ctx)))
-		}
-	})
-	require.Equal(t, "ada", s.user(t, cookie))
-}
-
-// A slow request has loaded the session before another request ends or renews it. The slow request does not bring the
-// session back, and does not change the cookie of the other request.
+// TestSlowRequest has a slow request that loads the session before another request ends or renews it. The slow request
+// does not bring the session back, and does not change the cookie of the other request.
 func TestSlowRequest(t *testing.T) {
-	read := func(v session.Session) error {
-		user, err := v.Get("user")
-		require.Equal(t, "ada", user, "a request sees one snapshot")
-		return err
+	type method = func(ctx context.Context, v session.Session) error
+	destroy := func(_ context.Context, v session.Session) error { return v.Destroy() }
+	renew := func(_ context.Context, v session.Session) error { return v.Renew() }
+	revoke := func(_ context.Context, v session.Session) error { _, err := v.RevokeAll(); return err }
+	read := func(_ context.Context, v session.Session) error {
+		require.Equal(t, "ada", must(v.Get("user")), "a request sees one snapshot")
+		return nil
 	}
-	write := func(v session.Session) error { return v.Set("late", true) }
-	destroy, renew := session.Session.Destroy, session.Session.Renew
-	for name, tt := range map[string]struct {
-		other, slow func(session.Session) error
-		want        error
-		cookies     int
-	}{
-		"writes a destroyed session":   {destroy, write, session.ErrGone, 0},
-		"writes a renewed session":     {renew, write, session.ErrGone, 0},
-		"reads a destroyed session":    {destroy, read, nil, 0},
-		"destroys a destroyed session": {destroy, destroy, nil, 1},
-		"destroys a renewed session":   {renew, destroy, session.ErrGone, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
+	writes := map[string]method{
+		"Set":    func(_ context.Context, v session.Session) error { return v.Set("late", true) },
+		"Add":    func(ctx context.Context, _ session.Session) error { return visits.Add(ctx, 1) },
+		"Renew":  renew,
+		"Bind":   func(_ context.Context, v session.Session) error { return v.Bind("ada") },
+		"Update": func(ctx context.Context, _ session.Session) error { return balance.Update(ctx, plus(1)) },
+	}
+	for name, other := range map[string]method{"destroyed": destroy, "renewed": renew, "revoked": revoke} {
+		check := func(t *testing.T, slow method, want error, cookies int) {
+			t.Helper()
 			s := newSite(t, session.Options{})
-			cookie := s.login(t, "ada")
-			slow := s.begin(t, cookie)
-			must(from(t, slow).Exists())
-			ended := s.do(t, cookie, func(_ context.Context, v session.Session) { require.NoError(t, tt.other(v)) })
+			cookie := s.bind(t, s.login(t, "ada"), "ada", "phone")
+			c := s.begin(t, cookie)
+			must(from(t, c).Exists())
+			ended := s.do(t, cookie, func(ctx context.Context, v session.Session) { require.NoError(t, other(ctx, v)) })
 
-			err := tt.slow(from(t, slow))
-			h, commitErr := s.end(t, slow)
-			err = errors.Join(err, commitErr)
-			if require.ErrorIs(t, err, tt.want); err != nil {
+			err := slow(c, from(t, c))
+			h, commitErr := s.end(t, c)
+			if err = errors.Join(err, commitErr); want != nil {
 				requireStatus(t, err, http.StatusConflict)
 				require.Empty(t, h["Cache-Control"])
 			}
-			require.Len(t, h["Set-Cookie"], tt.cookies)
-			if strings.Contains(name, "renewed") {
-				s.do(t, cookieOf(t, ended), func(_ context.Context, v session.Session) {
-					require.Nil(t, must(v.Get("late")))
-					require.NoError(t, read(v))
-				})
+			require.ErrorIs(t, err, want)
+			require.Len(t, h["Set-Cookie"], cookies)
+			if name != "renewed" {
+				require.Empty(t, s.user(t, cookie))
+				require.Empty(t, must(s.m.List(t.Context(), "ada")))
 				return
 			}
-			require.Empty(t, s.user(t, cookie))
+			s.do(t, cookieOf(t, ended), func(ctx context.Context, v session.Session) {
+				require.Nil(t, must(v.Get("late")))
+				require.NoError(t, read(ctx, v))
+			})
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, write := range writes {
+				check(t, write, session.ErrGone, 0)
+			}
+			check(t, read, nil, 0)
+			if name == "renewed" {
+				check(t, destroy, session.ErrGone, 0)
+			} else {
+				check(t, destroy, nil, 1)
+			}
 		})
 	}
 }

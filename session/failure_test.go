@@ -26,11 +26,14 @@ func TestFailedLoadReachesEveryMethod(t *testing.T) {
 	before := s.store.calls()
 	c := s.begin(t, cookie)
 	v := from(t, c)
-	_, getErr := v.Get("user")
-	_, existsErr := v.Exists()
-	_, fieldErr := userField.Get(c)
-	for _, err := range []error{getErr, existsErr, fieldErr, v.Set("a", 1), v.Delete("a"), v.Renew(), v.Destroy()} {
-		require.ErrorIs(t, err, errDown)
+	errs := callWriters(c, v)
+	_, errs["Get"] = v.Get("user")
+	_, errs["Exists"] = v.Exists()
+	_, errs["ID"] = v.ID()
+	_, errs["User"] = v.User()
+	_, errs["List"] = v.List()
+	for name, err := range errs {
+		require.ErrorIs(t, err, errDown, name)
 		requireStatus(t, err, http.StatusServiceUnavailable)
 	}
 	h, err := s.end(t, c)

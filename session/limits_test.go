@@ -30,37 +30,6 @@ func TestUseIsRecordedAfterATenthOfTheIdleTime(t *testing.T) {
 	})
 }
 
-func TestAbsoluteLimitIsNeverExtended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute, AbsoluteTimeout: time.Hour})
-		cookie := s.login(t, "ada")
-		for range 11 {
-			pass(5 * time.Minute)
-			cookie = cookieOf(t, s.do(t, cookie, func(ctx context.Context, v session.Session) {
-				require.NoError(t, v.Renew())
-				require.NoError(t, v.Set("a", 1))
-			}))
-		}
-		require.Equal(t, "ada", s.user(t, cookie))
-		pass(5 * time.Minute)
-		require.Empty(t, s.user(t, cookie))
-	})
-}
-
-func TestSessionThatExpiresDuringARequestIsNotSaved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, session.Options{IdleTimeout: 10 * time.Minute})
-		cookie := s.login(t, "ada")
-		c := s.begin(t, cookie)
-		require.NoError(t, from(t, c).Set("late", true))
-		pass(10 * time.Minute)
-		h, err := s.end(t, c)
-		require.ErrorIs(t, err, session.ErrGone)
-		require.Empty(t, h["Set-Cookie"])
-		require.Empty(t, s.user(t, cookie))
-	})
-}
-
 func TestLongestTimeoutsAreForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{

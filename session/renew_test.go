@@ -71,14 +71,7 @@ func TestOldSecretReadsAndNeverWrites(t *testing.T) {
 	h := s.do(t, old, func(ctx context.Context, v session.Session) {
 		require.Equal(t, "ada", must(v.Get("user")))
 		before := s.store.calls()
-		_, othersErr := v.RevokeOthers()
-		_, allErr := v.RevokeAll()
-		for name, err := range map[string]error{
-			"Set": v.Set("a", 1), "Add": visits.Add(ctx, 1), "Delete": v.Delete("user"), "Renew": v.Renew(),
-			"Bind": v.Bind("eve"), "Destroy": v.Destroy(), "Field.Set": userField.Set(ctx, "eve"),
-			"RevokeOthers": othersErr, "RevokeAll": allErr, "Revoke": v.Revoke("x"),
-			"Update": userField.Update(ctx, func(string) (string, error) { return "eve", nil }),
-		} {
+		for name, err := range callWriters(ctx, v) {
 			require.ErrorIs(t, err, session.ErrGone, name)
 			requireStatus(t, err, http.StatusConflict)
 		}

@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -142,23 +141,7 @@ func TestBadWritesAreRefused(t *testing.T) {
 func TestFromWithoutProvide(t *testing.T) {
 	_, err := session.From(reqctx.New(t.Context(), reqctx.NewRegistry(reqctx.Options{})))
 	require.ErrorContains(t, err, `"session"`)
-	_, err = session.From(t.Context())
-	require.ErrorIs(t, err, reqctx.ErrNoRequest)
 	require.Panics(t, func() { session.Provide(reqctx.NewRegistry(reqctx.Options{}), nil) })
-}
-
-func TestSessionAfterAFailedFromReturnsItsError(t *testing.T) {
-	s := newSite(t, session.Options{})
-	c := s.begin(t, "")
-	require.NoError(t, c.Finish())
-	v, err := session.From(c)
-	require.ErrorIs(t, err, reqctx.ErrFinished)
-	_, getErr := v.Get("a")
-	_, existsErr := v.Exists()
-	for _, err := range []error{getErr, existsErr, v.Set("a", 1), v.Delete("a"), v.Renew(), v.Bind("ada"), v.Destroy()} {
-		require.ErrorIs(t, err, reqctx.ErrFinished)
-	}
-	require.Equal(t, "[redacted]", fmt.Sprint(v))
 }
 
 func TestContextWithoutRequest(t *testing.T) {

@@ -95,6 +95,17 @@ func (s *site) user(t testing.TB, cookie string) (user string) {
 	return user
 }
 
+// callWriters calls all methods that change or end sessions, and returns their errors by name.
+func callWriters(ctx context.Context, v session.Session) map[string]error {
+	_, othersErr := v.RevokeOthers()
+	_, allErr := v.RevokeAll()
+	return map[string]error{
+		"Set": v.Set("a", 1), "Delete": v.Delete("user"), "Renew": v.Renew(), "Bind": v.Bind("eve"), "Destroy": v.Destroy(),
+		"RevokeOthers": othersErr, "RevokeAll": allErr, "Revoke": v.Revoke("x"), "Add": visits.Add(ctx, 1),
+		"Field.Set": userField.Set(ctx, "eve"), "Field.Delete": userField.Delete(ctx), "Update": balance.Update(ctx, plus(1)),
+	}
+}
+
 var userField = session.NewField[string]("user")
 
 func from(t testing.TB, ctx context.Context) session.Session {

@@ -41,16 +41,6 @@ func TestUpdateIsAtOnceAndOneStoreCall(t *testing.T) {
 	require.Equal(t, [3]int64{before[0] + 2, before[1] + 1, 0}, s.store.calls())
 }
 
-func TestConcurrentUpdatesAllCount(t *testing.T) {
-	s := newSite(t, session.Options{})
-	cookie := s.login(t, "ada")
-	const n = 25
-	for _, err := range meet(t, s, cookie, n, func(ctx context.Context, _ int) error { return balance.Update(ctx, plus(1)) }) {
-		require.NoError(t, err)
-	}
-	require.Equal(t, n, s.balance(t, cookie))
-}
-
 func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 	for name, prepare := range map[string]func(ctx context.Context) error{
 		"stored":       func(context.Context) error { return nil },

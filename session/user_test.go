@@ -156,31 +156,6 @@ func TestRevokeAllEndsThisOneToo(t *testing.T) {
 	require.Empty(t, s.bound(t, mine))
 }
 
-// A request that loaded a session before it was revoked cannot bring it back.
-func TestRevokedSessionStaysRevoked(t *testing.T) {
-	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
-		"Set":    func(_ context.Context, v session.Session) error { return v.Set("late", true) },
-		"Add":    func(ctx context.Context, _ session.Session) error { return visits.Add(ctx, 1) },
-		"Renew":  func(_ context.Context, v session.Session) error { return v.Renew() },
-		"Bind":   func(_ context.Context, v session.Session) error { return v.Bind("ada") },
-		"Update": func(ctx context.Context, _ session.Session) error { return balance.Update(ctx, plus(1)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, session.Options{})
-			stolen := s.bind(t, "", "ada", "stolen")
-			slow := s.begin(t, stolen)
-			must(from(t, slow).Get("user"))
-			require.Equal(t, 1, must(s.m.RevokeAll(t.Context(), "ada")))
-			err := write(slow, from(t, slow))
-			h, commitErr := s.end(t, slow)
-			require.ErrorIs(t, errors.Join(err, commitErr), session.ErrGone)
-			require.Empty(t, h["Set-Cookie"])
-			require.Empty(t, s.bound(t, stolen))
-			require.Empty(t, must(s.m.List(t.Context(), "ada")))
-		})
-	}
-}
-
 // A request began before its session was revoked or renewed by the owner. It must not end the owner's sessions. An old
 // secret may still read, which is not enough either.
 func TestEndedSessionCannotRevoke(t *testing.T) {

@@ -146,39 +146,5 @@ func TestMemoryOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "Options.MaxBytes")
 }
 
-func BenchmarkMemoryLoadCommit(b *testing.B) {
-	m := newMemory(b, memstore.Options{})
-	require.NoError(b, put(m, 1, `"ada"`))
-	d := storage.Delta{
-		Locator: locator(1), Digest: storage.Digest{1}, Limits: limits,
-		Changes: map[string]storage.Change{"visits": {Op: storage.OpSet, Value: []byte("7")}},
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := m.Load(b.Context(), d.Locator, d.Digest, limits); err != nil {
-			b.Fatal(err)
-		}
-		if err := m.Commit(b.Context(), d); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkMemoryLoadAmong100000(b *testing.B) {
-	m := newMemory(b, memstore.Options{MaxBytes: 1 << 30})
-	for n := range 100_000 {
-		require.NoError(b, put(m, n, fmt.Sprint(n)))
-	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for n := 0; pb.Next(); n += 7919 {
-			if _, err := m.Load(b.Context(), locator(n%100_000), storage.Digest{1}, limits); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 // pass moves the clock of a synctest bubble by d.
 func pass(d time.Duration) { <-time.After(d) }

@@ -52,6 +52,8 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	expires(t, c, v, 19*time.Minute)
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, 19*time.Minute)
+	lim.Absolute = 2 * time.Hour // takes effect at once
+	require.ErrorIs(t, second(s.Load(t.Context(), v.locator, v.digest, lim)), storage.ErrNotFound)
 }
 
 func TestLostExpiryIsRepaired(t *testing.T) {
@@ -93,23 +95,4 @@ func TestStoredTimesDecide(t *testing.T) {
 	v = over().created(t, s, "cart", "3") // its locator is free
 	rec := must(s.Load(t.Context(), v.locator, v.digest, limits))
 	require.Equal(t, map[string][]byte{"cart": []byte("3")}, rec.Fields)
-}
-
-func TestShorterLimitsTakeEffectAtOnce(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
-	v := newVisitor().created(t, s)
-	testhost.AgeKey(t, c, older, 10*time.Minute)
-	_, err := s.Load(t.Context(), v.locator, v.digest, storage.Limits{Idle: 10 * time.Minute, Absolute: time.Hour})
-	require.ErrorIs(t, err, storage.ErrNotFound)
-}
-
-func TestServersClockIsUsed(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	s := newStore(t, c, patient)
-	before := c.Time(t.Context()).Val()
-	v := newVisitor().created(t, s)
-	after := c.Time(t.Context()).Val()
-	rec := must(s.Load(t.Context(), v.locator, v.digest, limits))
-	require.False(t, rec.Created.Before(before) || rec.Created.After(after), "created at %v, not in %v to %v", rec.Created, before, after)
 }

@@ -40,19 +40,3 @@ func ExampleLogin() {
 		}
 	}
 }
-
-func TestHandlerSeesTheUser(t *testing.T) {
-	srv := newServer()
-	r := httptest.NewRequest("GET", "/me", nil)
-	w := httptest.NewRecorder()
-	srv.ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized {
-		t.Errorf("got %d", w.Code)
-	}
-	sessiontest.Login(t, srv.Sessions(), r, "42")
-	w = httptest.NewRecorder()
-	srv.ServeHTTP(w, r)
-	if w.Body.String() != "user 42" {
-		t.Errorf("got %q", w.Body)
-	}
-}
