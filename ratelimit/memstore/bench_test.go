@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// everyRule returns a rule of each algorithm. limit must be large enough for a benchmark.
+// everyRule returns a rule of each algorithm. The limit of the log is at most 100.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute}),
@@ -38,8 +38,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeKeys takes from many keys in turn, on all processors. The limit is such
-// that most takes pass.
+// BenchmarkTakeKeys takes from many keys in turn, on all processors. Most takes pass.
 func BenchmarkTakeKeys(b *testing.B) {
 	for _, n := range []int{16 << 10, 1 << 20} {
 		keys := addresses(n)
