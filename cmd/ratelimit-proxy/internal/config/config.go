@@ -119,7 +119,7 @@ type Rule struct {
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses, networks or values of the key, see [Key.Values]. The rule does not limit those in
+	// Allow and Deny are addresses, networks or values of the key, see [Key.Value]. The rule does not limit those in
 	// Allow, and answers those in Deny with 403. Deny comes first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
@@ -145,7 +145,7 @@ type Limit struct {
 // Tier has other limits for the requests that match and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
-	// Keys lists the keys to which the tier applies. [Key.Values] describes their form. Default: all keys.
+	// Keys lists the keys to which the tier applies. [Key.Value] describes their form. Default: all keys.
 	Keys   []string `yaml:"keys"`
 	Limit  Rate     `yaml:"limit"`
 	Limits []Limit  `yaml:"limits"`

@@ -124,11 +124,11 @@ func TestUnreachableEntries(t *testing.T) {
 	require.NoError(t, checkLine(t, fmt.Sprintf(methods, "POST, PUT", "GET, PUT")))
 }
 
-// An entry of a list has to be a value of the key, and only one.
+// TestListEntries checks that an entry of a list has to be a value of the key, and that the key has to be a single value.
 func TestListEntries(t *testing.T) {
 	const (
 		host    = "{host}"
-		several = "can be divided into the values of the key in several ways"
+		several = "it can only be a value if the key is a single one"
 	)
 	for _, c := range []struct{ key, entry, want string }{
 		{host, "example.com", ""},
@@ -146,23 +146,9 @@ func TestListEntries(t *testing.T) {
 		{"{query.k}", "a\\0b", "it never matches: it contains NUL"},
 		{"{query.k}", " a+b ", ""},
 		{"{cookie.k}", " ", "it is empty"},
-		{"key-{header.X}", "key-a", ""},
-		{"key-{header.X}", "a", "it does not have the form of the key"},
-		{"key-{header.X}", "key-", "it does not have the form of the key"},
-		{"{host} {header.Authorization}", "x Basic QQ==", ""},
-		{"{host} {header.Authorization}", "x", "it does not have the form of the key"},
-		{"{host} {header.Authorization}", "x/ Basic QQ==", "it does not have the form of the key"},
-		{"{header.A} {header.B}", "a b", ""},
-		{"{header.A} {header.B}", "a b c", several},
-		{"{header.A}{header.B}", "ab", ""},
-		{"{header.A}{header.B}", "abc", several},
-		{"{path}{path}", "/a//b", ""},
-		{"{path}{path}", "/a/b/c", several},
-		{"{host}{path}", "example.com/a/b", ""},
-		{"{method} {path}", "GET /a b", ""},
-		{"{path} {method}", "/a b GET", ""},
-		{"{client.ip} {path}", "2001:DB8::1 /x", ""},
-		{"{client.ip}/{header.X}", "10.0.0.1/x", ""},
+		{"{client.ip}", "2001:DB8::1", ""},
+		{"key-{header.X}", "key-a", several},
+		{"{host} {header.Authorization}", "x Basic QQ==", several},
 	} {
 		for _, list := range []string{"allow: [%q]", "deny: [%q]", "tiers: [{limit: 1/s, keys: [%q]}]"} {
 			entry := fmt.Sprintf(strings.ReplaceAll(list, "%q", `"%s"`), c.entry)

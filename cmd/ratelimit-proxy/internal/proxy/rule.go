@@ -29,7 +29,7 @@ type rule struct {
 
 type tier struct {
 	match  config.Match
-	keys   valueSet // nil for any
+	keys   *acl // values of the key, nil for any
 	limits []ratelimit.Rule
 }
 
@@ -54,16 +54,16 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Po
 }
 
 // tierKeys returns the keys of a tier, or nil if the tier is for any key.
-func tierKeys(t config.Tier, key config.Key) valueSet {
+func tierKeys(t config.Tier, key config.Key) *acl {
 	if len(t.Keys) == 0 {
 		return nil
 	}
-	keys := valueSet{}
+	l := &acl{part: key[0], values: map[string]bool{}}
 	for _, text := range t.Keys {
-		values, _ := key.Values(text) // the configuration was checked
-		keys.add(values)
+		value, _ := key.Value(text) // the configuration was checked
+		l.values[value] = true
 	}
-	return keys
+	return l
 }
 
 func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
@@ -77,18 +77,9 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 // tierLimits returns the limits of a request's tier, or nil if it has none.
 func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
 	path := cleanPath(req)
-	var values [][]string // of the key, once a tier needs it
 	for i := range r.tiers {
 		t := &r.tiers[i]
-		if t.keys != nil {
-			if values == nil {
-				values = keyValues(r.key, req, address)
-			}
-			if !t.keys.contains(values) {
-				continue
-			}
-		}
-		if matches(&t.match, req, path) {
+		if (t.keys == nil || t.keys.allows(req, address)) && matches(&t.match, req, path) {
 			return t.limits
 		}
 	}
