@@ -155,8 +155,6 @@ type Tier struct {
 type Headers struct {
 	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset. Default: true.
 	Legacy *bool `yaml:"legacy"`
-	// Forwarded adds a Forwarded header (RFC 7239) for the upstream.
-	Forwarded bool `yaml:"forwarded"`
 	// Underscores forwards request headers with "_" in their names, which are dropped by default.
 	Underscores bool `yaml:"underscores"`
 }

@@ -199,7 +199,7 @@ func TestStrictValues(t *testing.T) {
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
 	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, response_timeout: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}
-	bools := []string{"headers: {legacy: %s}", "headers: {forwarded: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
+	bools := []string{"headers: {legacy: %s}", "headers: {underscores: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
 	texts := []string{"redis: %s", "status: {token: %s}", "rules: %s", "rules: [%s]", "rules: [{name: a, limit: %s}]", "trusted_proxies: [%s]", "listen: [%s]",
 		"timeouts: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
 	single := append(append(append([]string{}, integers...), durations...), bools...)

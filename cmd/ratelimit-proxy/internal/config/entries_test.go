@@ -198,7 +198,7 @@ func TestZeroAndEmptyValues(t *testing.T) {
 	} {
 		require.ErrorContains(t, checkLine(t, line), field+": is empty or zero: set another value, or omit the field for its default")
 	}
-	require.NoError(t, checkLine(t, "trusted_proxies: []\nheaders: {forwarded: false}\nrules: [{name: a, limit: 1/s, match: {}, allow: [], deny: [], tiers: [], shadow: false}]"),
+	require.NoError(t, checkLine(t, "trusted_proxies: []\nheaders: {underscores: false}\nrules: [{name: a, limit: 1/s, match: {}, allow: [], deny: [], tiers: [], shadow: false}]"),
 		"these are what they say")
 }
 
