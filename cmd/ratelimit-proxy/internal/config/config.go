@@ -161,10 +161,8 @@ type Headers struct {
 
 // Status configures how clients read the state of their limits. Without Allow and Token, the answer is 404.
 type Status struct {
-	// Path is the prefix of GET <path>/<key>, or "off". Default: /status.
+	// Path is the prefix of GET <path>/<key>. Default: /status.
 	Path string `yaml:"path"`
-	// Header enables the request header X-RateLimit-Status. Default: true.
-	Header *bool `yaml:"header"`
 	// Allow lists the addresses of clients that may read the status. Default: none.
 	Allow []netip.Prefix `yaml:"allow"`
 	// Token lets any client that sends it read the status.

@@ -46,7 +46,7 @@ func (f *forwarding) serve() error {
 	if err := checkKeys(r, rules); err != nil {
 		return err
 	}
-	switch asks, err := f.g.asksForStatus(r); {
+	switch asks, err := asksForStatus(r); {
 	case err != nil:
 		return err
 	case asks:
