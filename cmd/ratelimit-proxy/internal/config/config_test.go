@@ -167,9 +167,6 @@ func TestRates(t *testing.T) {
 		r, err := ParseRate(text)
 		require.NoError(t, err)
 		require.Equal(t, want, r)
-		again, err := ParseRate(r.String())
-		require.NoError(t, err)
-		require.Equal(t, r, again)
 	}
 	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s", "1/1.5d", "1/-1d", "1/0d",
 		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week", "10/ 1s", "1/+1d", "1/65536d", "1/1d1h"} {

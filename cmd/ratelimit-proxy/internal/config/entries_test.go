@@ -27,6 +27,8 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 		`headers: {Transfer-Encoding: "*"}`:           `headers.Transfer-Encoding: the header Transfer-Encoding can't be matched`,
 		`headers: {Upgrade: h2c}`:                     `headers.Upgrade: "h2c" never matches: only upgrades to websocket`,
 		`headers: {Upgrade: WebSocket}`:               ``,
+		`headers: {content-length: abc}`:              `headers.content-length: "abc" never matches: it is not a number`,
+		`headers: {Content-Length: "0"}`:              ``,
 		`headers: {X-Plan: gold, x-plan: silver}`:     `headers.x-plan: is the same header as another, X-Plan`,
 		`headers: {x-a: "1", X-B: "2", X-A: "1"}`:     `headers.x-a: is the same header as another, X-A`,
 		`headers: {X-Plan: gold}, paths: ["/100%/%"]`: ``,
