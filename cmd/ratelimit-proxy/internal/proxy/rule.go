@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
+	"github.com/lazyreq/lazyreq/server"
 )
 
 // rule applies a [config.Rule] to requests.
@@ -119,23 +119,8 @@ func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 		}
 		n, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil || n < 1 || n > storage.MaxCount || len(values) > 1 { // the upstream may read any of several
-			return 0, &costError{header, values}
+			return 0, server.Errorf(http.StatusBadRequest, "The header %s must be one whole number above 0.", header)
 		}
 		return n, nil
 	}
-}
-
-// costError is the error for a request header that does not contain a cost.
-type costError struct {
-	header string
-	values []string
-}
-
-func (e *costError) Error() string {
-	return fmt.Sprintf("%s is %q, want one whole number above 0", e.header, e.values)
-}
-
-// Problem returns the response for the error.
-func (e *costError) Problem() (int, map[string]any) {
-	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.header + " must be one whole number above 0."}
 }
