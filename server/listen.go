@@ -75,19 +75,17 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // ListenAndServe and similar methods return when Shutdown begins, so main has to wait for Shutdown, as
 // [Server.RunUntil] does. A Server within another [http.Server] only needs a Shutdown for its raw connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.conns.close(closer.drain)
+	s.drain()
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.endings.Close() // the requests have logged their errors
-		s.conns.running.Wait()
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 		err = ctx.Err()
-		s.conns.close(closer.cut)
 	}
 	s.abort(errShutdown)
 	if err != nil && err == ctx.Err() {
@@ -128,8 +126,8 @@ func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
 
 // Close closes all listeners and connections and cancels all requests. It does not wait.
 func (s *Server) Close() error {
+	s.drain()
 	s.abort(errShutdown)
-	s.conns.close(closer.cut)
 	return s.httpServer().Close()
 }
 

@@ -39,9 +39,9 @@ type Server struct {
 	observers *observers
 	opaque    atomic.Bool // a middleware, a mux or the handler of a subtree may be a router
 
-	endings *lazy.Scope // runs the clean-ups of requests after their handlers
-	conns   connSet
-
+	endings  *lazy.Scope     // runs the clean-ups of requests after their handlers, and raw connections
+	draining context.Context // ends when Shutdown or Close begins
+	drain    context.CancelFunc
 	base     context.Context // the parent of requests on the server's own listeners
 	abort    context.CancelCauseFunc
 	httpOnce sync.Once
@@ -66,6 +66,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.handler = http.HandlerFunc(s.route)
 	s.root = &Group{srv: s}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.provide(); err != nil {
 		return nil, err
