@@ -14,8 +14,8 @@ import (
 // is logged and answered with 500. If the handler has begun its response, an error cuts the connection, so that the
 // client does not mistake a part for the whole.
 //
-// A panic or a [runtime.Goexit] is logged and answered with 500, and no property is committed. Over HTTP/2, a client
-// gets a stream error after the response to a Goexit, because net/http ends a stream only when the handler returns.
+// A panic is logged and answered with 500, and no property is committed. A [runtime.Goexit] is logged and ends the
+// connection or the HTTP/2 stream.
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics if the pattern is
