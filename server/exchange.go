@@ -30,7 +30,6 @@ type exchange struct {
 	made     *http.Request // the request that serve gave to the handlers; middleware may pass on a copy
 	refused  error         // if not nil, the response instead of the handlers'
 	accepted bool          // by one of the server's own listeners
-	chained  bool          // the middleware of Server.Use has begun
 	returned bool          // the handler has returned normally
 	aborted  atomic.Bool
 	seen     *observation            // nil if the server has no observers

@@ -27,8 +27,7 @@ func (s *Server) ListenAndServe(addr string) error {
 }
 
 // Serve serves HTTP on l until Shutdown or Close, closes it, and returns [http.ErrServerClosed]. It may be called for
-// several listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has. If there
-// is a middleware or a route of a subtree, whose handler may be a router, it logs a warning instead.
+// several listeners. It logs a warning if Options.Params.Routes has a pattern that no route has.
 //
 // A listener of [net.Listen] uses Multipath TCP, and Shutdown can reset connections that arrive while it is closed.
 // [net.ListenConfig.SetMultipathTCP] turns that off, as ListenAndServe does.
@@ -36,10 +35,7 @@ func (s *Server) Serve(l net.Listener) error { return s.serveOn(l, l) }
 
 // serveOn serves HTTP on l, which is accepted itself or wraps it.
 func (s *Server) serveOn(l, accepted net.Listener) error {
-	if err := s.checkBudgets(); err != nil {
-		_ = l.Close()
-		return err
-	}
+	s.checkBudgets()
 	return s.httpServer().Serve(l, accepted)
 }
 
