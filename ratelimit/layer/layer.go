@@ -107,9 +107,9 @@ func (s *Store) Stats() (stats Stats) {
 	return stats
 }
 
-// Close gives prepaid units back to the inner store; without Prepaid it does nothing. It waits for calls in flight, but
-// at most twice PrepaidOptions.Timeout. It returns an error if units could not be given back: they stay charged. A
-// closed Store runs ops, but takes no more units in advance. Later calls of Close do nothing.
+// Close gives prepaid units back to the inner store; without Prepaid it does nothing. It waits for calls in flight, each of
+// which has PrepaidOptions.Timeout. It returns an error if units could not be given back: they stay charged. A closed Store
+// runs ops, but takes no more units in advance.
 func (s *Store) Close() error {
 	if s.prepaid == nil {
 		return nil

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,15 +73,27 @@ func (q prepaidTest) warm() (n int64) {
 // available returns how many units are prepaid.
 func (q prepaidTest) available() int64 {
 	if k := q.key(); k != nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return k.available(q.sinceStart())
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return k.available(q.now())
 	}
 	return 0
 }
 
-// key returns the state of the key, nil if there is none.
-func (q prepaidTest) key() *keyState { return q.find(q.rule, "k") }
+// key returns the state of the key, or nil if there is none.
+func (q prepaidTest) key() *keyState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.find(&ratelimit.Op{Rule: q.rule, Key: "k"})
+}
+
+// allotments returns the allotments of the key.
+func (q prepaidTest) allotments() []*allotment {
+	k := q.key()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(k.allotments)
+}
 
 func (q prepaidTest) calls() int {
 	return len(q.spy.Calls())
@@ -188,7 +201,7 @@ func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 				}
 				<-time.After(20*time.Second - 100*time.Millisecond)
 				q.warm()
-				end := q.key().current.Load().end - q.sinceStart()
+				end := q.allotments()[0].end - q.now()
 				require.LessOrEqual(q, end, 100*time.Millisecond-time.Microsecond)
 				require.Greater(q, end, 99*time.Millisecond, "a little earlier, for clocks that are not alike")
 				<-time.After(end)
