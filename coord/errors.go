@@ -65,15 +65,15 @@ type DeniedError struct {
 	RetryAfter time.Duration
 	// Soonest is the time until the lease is free if its holder releases it now: the rest of MinInterval.
 	Soonest time.Duration
-	// Holder is the holder of the lease, or the zero Holder with ErrTooSoon.
-	Holder Holder
+	// Holder is the name of the lease's holder. It is empty with ErrTooSoon.
+	Holder string
 }
 
 // Error returns the reason, the holder's name and RetryAfter.
 func (e *DeniedError) Error() string {
 	by := ""
-	if e.Holder.Name != "" {
-		by = " by " + e.Holder.Name
+	if e.Holder != "" {
+		by = " by " + e.Holder
 	}
 	return fmt.Sprintf("%v%s: retry after %v", e.Reason, by, e.RetryAfter)
 }

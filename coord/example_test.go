@@ -48,15 +48,12 @@ func ExampleLeases_Run() {
 	err := leases.Run(ctx, "ada", func(ctx context.Context) error {
 		fmt.Println("working")
 		fmt.Println(leases.Run(ctx, "ada", nil) != nil)
-		holder, held, err := leases.Holder(ctx, "ada")
-		fmt.Println(holder.Name, held, err)
 		return ctx.Err() // nil as long as the lease is ours
 	})
 	fmt.Println(err)
 	// Output:
 	// working
 	// true
-	// worker 1 true <nil>
 	// <nil>
 }
 
@@ -74,7 +71,7 @@ func ExampleLeases() {
 	_, err = leases.Acquire(ctx, "ada")
 	var denied *coord.DeniedError
 	if errors.As(err, &denied) {
-		fmt.Println("held by", denied.Holder.Name)
+		fmt.Println("held by", denied.Holder)
 	}
 	fmt.Println(lease.Release())
 	fmt.Println(context.Cause(lease.Context()))

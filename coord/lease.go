@@ -13,6 +13,7 @@ type Lease struct {
 	user    string
 	request LeaseRequest
 	number  int64
+	latest  time.Time // the last deadline that renewals can set
 
 	ctx    context.Context         // a leaseContext around ended
 	ended  context.Context         // ends with the lease
@@ -26,13 +27,18 @@ type Lease struct {
 	released  bool       // in the store, too; under releasing
 }
 
-func newLease(leases *Leases, user string, r LeaseRequest, number int64, deadline time.Time) *Lease {
-	l := &Lease{leases: leases, user: user, request: r, number: number, deadline: deadline}
+// newLease returns the lease that an Acquire, sent at that time, has been granted.
+func newLease(leases *Leases, user string, r LeaseRequest, number int64, sent time.Time) *Lease {
+	o := &leases.o
+	l := &Lease{
+		leases: leases, user: user, request: r, number: number,
+		deadline: sent.Add(o.Lifetime - o.Margin), latest: sent.Add(o.MaxLifetime - o.Margin),
+	}
 	l.ended, l.cancel = context.WithCancelCause(context.Background())
 	l.ctx = leaseContext{l.ended, l, l.cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(time.Until(deadline), func() { l.hasEnded() })
+	l.timer = time.AfterFunc(time.Until(l.deadline), func() { l.hasEnded() })
 	return l
 }
 
@@ -66,19 +72,20 @@ func (l *Lease) Renew(ctx context.Context) error {
 	if l.hasEnded() {
 		return context.Cause(l.ended)
 	}
-	sent := time.Now()
-	left, err := l.leases.store.Renew(ctx, l.user, l.request)
-	switch {
+	if !l.Deadline().Before(l.latest) {
+		return ErrMaxLifetime
+	}
+	margin, sent, r := l.leases.o.Margin, time.Now(), l.request
+	r.Lifetime = min(r.Lifetime, l.latest.Sub(sent)+margin)
+	switch err := l.leases.store.Renew(ctx, l.user, r); {
 	case errors.Is(err, ErrLost):
 		l.end(ErrLost)
-		return context.Cause(l.ended)
-	case err != nil && !errors.Is(err, ErrMaxLifetime):
+	case err != nil:
 		return err
+	case l.extend(sent.Add(r.Lifetime - margin)):
+		return nil
 	}
-	if !l.extend(sent.Add(left - l.leases.o.Margin)) {
-		return context.Cause(l.ended)
-	}
-	return err
+	return context.Cause(l.ended)
 }
 
 // extend moves the deadline. It reports false if the lease had ended before.
@@ -129,7 +136,7 @@ func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) err
 	defer context.AfterFunc(l.ended, func() { cancel(context.Cause(l.ended)) })()
 	renewing, stop := context.WithCancel(l.ctx)
 	defer stop() // without waiting for a renewal in flight
-	if l.request.MaxLifetime > l.request.Lifetime {
+	if l.Deadline().Before(l.latest) {
 		go l.keepRenewing(renewing)
 	}
 	err := fn(leaseContext{inner, l, cancel})

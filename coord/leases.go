@@ -28,7 +28,7 @@ type LeaseOptions struct {
 	Margin time.Duration
 	// Poll is how often a waiter asks the store whether another process has released the lease early. Default: 1 s.
 	Poll time.Duration
-	// Name is the holder's name, for [Leases.Holder]. Default: host name and process id.
+	// Name is the holder's name, for [DeniedError]. Default: host name and process id.
 	Name string
 }
 
@@ -97,16 +97,14 @@ func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
 	}
-	r := LeaseRequest{
-		Name: l.o.Name, Lifetime: l.o.Lifetime, MaxLifetime: l.o.MaxLifetime, MinInterval: l.o.MinInterval,
-	}
+	r := LeaseRequest{Name: l.o.Name, Lifetime: l.o.Lifetime, MinInterval: l.o.MinInterval}
 	rand.Read(r.ID[:])
 	sent := time.Now() // the store counts from a later moment
 	number, err := l.store.Acquire(ctx, user, r)
 	if err != nil {
 		return nil, err
 	}
-	lease := newLease(l, user, r, number, sent.Add(l.o.Lifetime-l.o.Margin))
+	lease := newLease(l, user, r, number, sent)
 	if lease.hasEnded() {
 		go func() { _ = lease.Release() }() // if that fails, the lease expires
 		return nil, fmt.Errorf("%w: the reply came after the end of the lease", ErrStore)
@@ -121,15 +119,6 @@ func (l *Leases) Run(ctx context.Context, user string, fn func(ctx context.Conte
 		return err
 	}
 	return lease.Run(ctx, fn)
-}
-
-// Holder returns the holder of a user's lease; held reports whether there is one. It is for display: the holder may have
-// changed when Holder returns.
-func (l *Leases) Holder(ctx context.Context, user string) (h Holder, held bool, err error) {
-	if err := checkUser(user); err != nil {
-		return Holder{}, false, err
-	}
-	return l.store.Holder(ctx, user)
 }
 
 func checkUser(user string) error {

@@ -44,14 +44,11 @@ type LeaseStore interface {
 	// not free. After any other error the store tries to release a lease that it may have granted, without delaying
 	// the caller.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
-	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now, but not beyond r.MaxLifetime from its beginning.
-	// It returns how long the lease lasts from now, and ErrMaxLifetime if it already lasts until then. It returns ErrLost if
+	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now. It never shortens the lease. It returns ErrLost if
 	// r.ID does not hold it.
-	Renew(ctx context.Context, user string, r LeaseRequest) (left time.Duration, err error)
+	Renew(ctx context.Context, user string, r LeaseRequest) error
 	// Release ends the lease. It returns ErrLost if r.ID does not hold it.
 	Release(ctx context.Context, user string, r LeaseRequest) error
-	// Holder returns the holder of a user's lease; held reports whether there is one.
-	Holder(ctx context.Context, user string) (h Holder, held bool, err error)
 }
 
 // TokenKey is the SHA-256 of a token's id; stores do not get the id. It formats as "[redacted]".
@@ -60,22 +57,17 @@ type TokenKey [32]byte
 // Format writes "[redacted]" for every verb.
 func (TokenKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[redacted]") }
 
-// LeaseRequest describes a lease to a store. It is the same in all calls for one lease.
+// LeaseRequest describes a lease to a store.
 type LeaseRequest struct {
 	// ID is a random secret of one attempt to acquire the lease. It proves that a renewal or a release comes from the
 	// holder.
 	ID [16]byte
 	// Name is the holder's name.
 	Name string
-	// Lifetime, MaxLifetime and MinInterval are those of [LeaseOptions]; MaxLifetime is not 0.
-	Lifetime, MaxLifetime, MinInterval time.Duration
-}
-
-// Holder describes the holder of a lease.
-type Holder struct {
-	Name         string
-	Number       int64     // the fencing number
-	Since, Until time.Time // by the store's clock; a renewal changes Until
+	// Lifetime is the time from the call of Acquire or Renew to the end of the lease.
+	Lifetime time.Duration
+	// MinInterval is the one of [LeaseOptions]. It is the same in all calls for one lease.
+	MinInterval time.Duration
 }
 
 func checkName(what, name string) error {

@@ -93,7 +93,7 @@ func TestErrorsAreResponses(t *testing.T) {
 		return code
 	}
 	soon := &coord.DeniedError{Reason: coord.ErrTooSoon, RetryAfter: 1001 * time.Millisecond}
-	held := &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: time.Second, Holder: coord.Holder{Name: "host:7"}}
+	held := &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: time.Second, Holder: "host:7"}
 	for err, want := range map[error]int{
 		coord.ErrInvalid: 400, coord.ErrUnknown: 404, coord.ErrUsed: 409, coord.ErrExists: 409,
 		coord.ErrExpired: 410, coord.ErrRevoked: 410, coord.ErrStore: 503, soon: 429, held: 409,

@@ -10,12 +10,13 @@ import (
 // lease is the last lease of a user. It is guarded by Store.mu.
 type lease struct {
 	record
-	coord.Holder           // Until is the time of the release if it was released
-	id           [16]byte  // of the request
-	maxUntil     time.Time // when it ends with all renewals
+	id           [16]byte // of the request
+	name         string   // of the holder
+	number       int64
+	since, until time.Time // until is the time of the release if the lease was released
 }
 
-func (l *lease) heldAt(now time.Time) bool { return l != nil && now.Before(l.Until) }
+func (l *lease) heldAt(now time.Time) bool { return l != nil && now.Before(l.until) }
 
 // Acquire implements [coord.LeaseStore].
 func (m *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (number int64, err error) {
@@ -33,17 +34,17 @@ func (m *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) 
 	if err != nil {
 		return 0, err
 	}
-	m.growLocked(&l.record, len(r.Name)-len(l.Name))
-	l.Holder = coord.Holder{Name: r.Name, Number: max(l.Number+1, now.UnixMicro()), Since: now, Until: now.Add(r.Lifetime)}
-	l.id, l.maxUntil = r.ID, now.Add(r.MaxLifetime)
+	m.growLocked(&l.record, len(r.Name)-len(l.name))
+	l.id, l.name, l.number = r.ID, r.Name, max(l.number+1, now.UnixMicro())
+	l.since, l.until = now, now.Add(r.Lifetime)
 	m.keepLocked(l, r)
-	return l.Number, nil
+	return l.number, nil
 }
 
 func (m *Store) newLeaseLocked(user, name string, now time.Time) (*lease, error) {
-	l := &lease{Holder: coord.Holder{Name: name, Number: m.minNumber}}
+	l := &lease{name: name, number: m.minNumber}
 	l.record = record{expires: now, remove: func() {
-		m.minNumber = max(m.minNumber, l.Number)
+		m.minNumber = max(m.minNumber, l.number)
 		delete(m.leases, user)
 	}}
 	if err := m.addLocked(&l.record, len(user)+len(name)); err != nil {
@@ -55,10 +56,10 @@ func (m *Store) newLeaseLocked(user, name string, now time.Time) (*lease, error)
 
 // denial returns an error if the next lease cannot begin now.
 func (l *lease) denial(now time.Time, interval time.Duration) error {
-	since := max(0, now.Sub(l.Since)) // the clock may have gone back
+	since := max(0, now.Sub(l.since)) // the clock may have gone back
 	soonest := max(0, interval-since)
 	if l.heldAt(now) {
-		return &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: max(soonest, l.Until.Sub(now)), Soonest: soonest, Holder: l.Holder}
+		return &coord.DeniedError{Reason: coord.ErrHeld, RetryAfter: max(soonest, l.until.Sub(now)), Soonest: soonest, Holder: l.name}
 	}
 	if soonest > 0 {
 		return &coord.DeniedError{Reason: coord.ErrTooSoon, RetryAfter: soonest, Soonest: soonest}
@@ -68,7 +69,7 @@ func (l *lease) denial(now time.Time, interval time.Duration) error {
 
 // keepLocked keeps the user until neither the number nor MinInterval matters.
 func (m *Store) keepLocked(l *lease, r coord.LeaseRequest) {
-	at, next := l.Until.Add(coord.KeepNumber), l.Since.Add(r.MinInterval)
+	at, next := l.until.Add(coord.KeepNumber), l.since.Add(r.MinInterval)
 	if next.After(at) {
 		at = next
 	}
@@ -88,21 +89,17 @@ func (m *Store) lockHeld(ctx context.Context, user string, r coord.LeaseRequest)
 }
 
 // Renew implements [coord.LeaseStore].
-func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
+func (m *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) error {
 	l, now, err := m.lockHeld(ctx, user, r)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer m.mu.Unlock()
-	if !l.Until.Before(l.maxUntil) {
-		return l.Until.Sub(now), coord.ErrMaxLifetime
+	if until := now.Add(r.Lifetime); until.After(l.until) {
+		l.until = until
+		m.keepLocked(l, r)
 	}
-	l.Until = now.Add(r.Lifetime)
-	if l.Until.After(l.maxUntil) {
-		l.Until = l.maxUntil
-	}
-	m.keepLocked(l, r)
-	return l.Until.Sub(now), nil
+	return nil
 }
 
 // Release implements [coord.LeaseStore].
@@ -112,20 +109,7 @@ func (m *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) 
 		return err
 	}
 	defer m.mu.Unlock()
-	l.Until = now
+	l.until = now
 	m.keepLocked(l, r)
 	return nil
-}
-
-// Holder implements [coord.LeaseStore].
-func (m *Store) Holder(ctx context.Context, user string) (h coord.Holder, held bool, err error) {
-	now, err := m.lock(ctx)
-	if err != nil {
-		return coord.Holder{}, false, err
-	}
-	defer m.mu.Unlock()
-	if l := m.leases[user]; l.heldAt(now) {
-		return l.Holder, true, nil
-	}
-	return coord.Holder{}, false, nil
 }

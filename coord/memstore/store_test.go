@@ -43,8 +43,8 @@ func TestFullStoreRefusesNewRecords(t *testing.T) {
 		require.NoError(t, issue(100))
 		require.Equal(t, 2, m.Len(), "what was forgotten has left")
 		pass(2 * time.Hour)
-		_, _, err = m.Holder(t.Context(), "v")
-		require.NoError(t, err)
+		_, err = m.Inspect(t.Context(), key(999))
+		require.ErrorIs(t, err, coord.ErrUnknown)
 		require.Zero(t, m.Len())
 		for n := range 64 {
 			require.NoError(t, issue(n), "nothing is counted that has left")

@@ -49,7 +49,7 @@ func aging(c, admin redis.UniversalClient) storetest.Host {
 var older = redis.NewScript(`
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then return redis.error_reply('NOEXPIRY a key without expiry') end
-for _, field in ipairs({'issued', 'expires', 'forgotten', 'used', 'revoked', 'since', 'until', 'latest'}) do
+for _, field in ipairs({'issued', 'expires', 'forgotten', 'used', 'revoked', 'since', 'until'}) do
   if redis.call('HEXISTS', KEYS[1], field) == 1 then redis.call('HINCRBY', KEYS[1], field, '-' .. ARGV[1]) end
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)

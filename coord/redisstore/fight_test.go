@@ -256,7 +256,6 @@ type spoiled struct {
 func (s spoiled) Acquire(ctx context.Context, user string, r coord.LeaseRequest) (int64, error) {
 	if s.there != nil {
 		r.Lifetime = s.there(r.Lifetime)
-		r.MaxLifetime = max(r.MaxLifetime, r.Lifetime)
 	}
 	number, err := s.LeaseStore.Acquire(ctx, user, r)
 	if s.acquire != nil {
@@ -265,9 +264,9 @@ func (s spoiled) Acquire(ctx context.Context, user string, r coord.LeaseRequest)
 	return number, err
 }
 
-func (s spoiled) Renew(ctx context.Context, user string, r coord.LeaseRequest) (time.Duration, error) {
+func (s spoiled) Renew(ctx context.Context, user string, r coord.LeaseRequest) error {
 	if s.renew != nil {
-		return 0, s.renew
+		return s.renew
 	}
 	return s.LeaseStore.Renew(ctx, user, r)
 }

@@ -55,7 +55,6 @@ func TestForeignKeyIsLeftAlone(t *testing.T) {
 		"no beginning":        {without("since"), both[1:]},
 		"negative number":     {with("number", "-1"), both[1:]},
 		"held, no end":        {without("until"), both[1:]},
-		"held, no last":       {without("latest"), both[1:]},
 		"held without a name": {without("name"), both[1:]},
 		"fraction of time":    {with("until", "1.5"), both[1:]},
 	} {
@@ -81,12 +80,10 @@ func TestErrorsDontQuote(t *testing.T) {
 	maps.Copy(replies, map[string]string{
 		"token of words":  "*8\r\n" + strings.Repeat("+"+quote+"\r\n", 8),
 		"unknown state":   "*8\r\n:9\r\n+\r\n:0\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n",
-		"lease of words":  "*7\r\n" + strings.Repeat("+"+quote+"\r\n", 7),
-		"unknown verdict": "*7\r\n:9\r\n:0\r\n:0\r\n:0\r\n+\r\n:0\r\n:0\r\n",
-		"holder of words": "*5\r\n" + strings.Repeat("+"+quote+"\r\n", 5),
-		"renewal of":      "*2\r\n+x\r\n+y\r\n",
-		"release of":      "*1\r\n+x\r\n",
-		"another release": "*1\r\n:9\r\n",
+		"lease of words":  "*5\r\n" + strings.Repeat("+"+quote+"\r\n", 5),
+		"unknown verdict": "*5\r\n:9\r\n:0\r\n:0\r\n+\r\n:0\r\n",
+		"a word":          "*1\r\n+x\r\n",
+		"unknown status":  "*1\r\n:9\r\n",
 	})
 	for name, reply := range replies {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func (s *Store) Acquire(ctx context.Context, user string, r coord.LeaseRequest) 
 		return 0, context.Cause(ctx)
 	}
 	number, err = decodeAcquired(s.run(ctx, acquireScript, leaseName(user), string(r.ID[:]), r.Name,
-		r.Lifetime.Microseconds(), r.MaxLifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber))
+		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber))
 	if mayBeGranted(ctx, err) {
 		go func() { _ = s.Release(context.Background(), user, r) }() // if that fails, the lease expires
 	}
@@ -31,19 +31,18 @@ func decodeAcquired(r redispipe.Reader, err error) (number int64, _ error) {
 	if err != nil {
 		return 0, err
 	}
-	status, number := r.Int(), r.Int()
-	if status == 1 && r.Done() {
+	granted, number := r.Int(), r.Int()
+	if granted == 1 && r.Done() {
 		return number, nil
 	}
 	denied := &coord.DeniedError{
-		Reason: coord.ErrHeld, RetryAfter: r.Duration(), Soonest: r.Duration(),
-		Holder: coord.Holder{Name: r.Text(), Number: number, Since: r.Time(), Until: r.Time()},
+		Reason: coord.ErrHeld, RetryAfter: time.Duration(number) * time.Microsecond, Soonest: r.Duration(), Holder: r.Text(),
 	}
-	if !r.Done() || status != 0 {
+	if r.Int() == 0 {
+		denied.Reason = coord.ErrTooSoon
+	}
+	if !r.Done() || granted != 0 {
 		return 0, errUnreadable
-	}
-	if denied.Holder.Since.IsZero() {
-		denied.Reason, denied.Holder = coord.ErrTooSoon, coord.Holder{}
 	}
 	return 0, denied
 }
@@ -55,46 +54,20 @@ func mayBeGranted(ctx context.Context, err error) bool {
 }
 
 // Renew implements [coord.LeaseStore].
-func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) (left time.Duration, err error) {
-	got, err := s.run(ctx, renewScript, leaseName(user), string(r.ID[:]),
-		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber)
-	if err != nil {
-		return 0, err
-	}
-	status, left := got.Int(), got.Duration()
-	switch {
-	case !got.Done() || status < 0 || status > 2:
-		return 0, errUnreadable
-	case status == 0:
-		return 0, coord.ErrLost
-	case status == 2:
-		return left, coord.ErrMaxLifetime
-	}
-	return left, nil
+func (s *Store) Renew(ctx context.Context, user string, r coord.LeaseRequest) error {
+	return lostUnless(s.runStatus(ctx, 1, renewScript, leaseName(user), string(r.ID[:]),
+		r.Lifetime.Microseconds(), r.MinInterval.Microseconds(), keepNumber))
 }
 
 // Release implements [coord.LeaseStore].
 func (s *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) error {
-	released, err := s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]), r.MinInterval.Microseconds(), keepNumber)
-	if err == nil && released == 0 {
+	return lostUnless(s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]), r.MinInterval.Microseconds(), keepNumber))
+}
+
+// lostUnless returns ErrLost if the request's ID does not hold the lease.
+func lostUnless(held int64, err error) error {
+	if err == nil && held == 0 {
 		return coord.ErrLost
 	}
 	return err
-}
-
-// Holder implements [coord.LeaseStore].
-func (s *Store) Holder(ctx context.Context, user string) (h coord.Holder, held bool, err error) {
-	r, err := s.run(ctx, holderScript, leaseName(user))
-	if err != nil {
-		return coord.Holder{}, false, err
-	}
-	status := r.Int()
-	if status == 0 && r.Done() {
-		return coord.Holder{}, false, nil
-	}
-	h = coord.Holder{Number: r.Int(), Name: r.Text(), Since: r.Time(), Until: r.Time()}
-	if !r.Done() || status != 1 {
-		return coord.Holder{}, false, errUnreadable
-	}
-	return h, true, nil
 }

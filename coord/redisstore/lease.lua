@@ -4,7 +4,6 @@
 --   grant     the ID of the lease, and with it, until it is released:
 --   name      of its holder
 --   until     µs since 1970: when it ends
---   latest    µs since 1970: when it ends with all renewals
 --
 -- The key stays for some time after a lease, until MinInterval has passed and so that the next number is larger even if
 -- the clock is set back. After that, numbers begin again with the time in µs. It is larger than all earlier numbers if
@@ -13,11 +12,10 @@
 -- read returns the user; nil if it is unknown; nil and an error reply if the key holds something else. ends is when the
 -- lease ends, nil if it was released.
 local function read()
-  local m, wrong = fields('number', 'since', 'grant', 'name', 'until', 'latest')
+  local m, wrong = fields('number', 'since', 'grant', 'name', 'until')
   if not m then return nil, wrong end
-  local l = {number = whole(m[1]), since = whole(m[2]), grant = m[3], name = m[4],
-    ends = whole(m[5]), latest = whole(m[6])}
-  if not (l.number and l.since) or l.grant and not (l.name and l.ends and l.latest) then return foreign() end
+  local l = {number = whole(m[1]), since = whole(m[2]), grant = m[3], name = m[4], ends = whole(m[5])}
+  if not (l.number and l.since) or l.grant and not (l.name and l.ends) then return foreign() end
   return l
 end
 

@@ -7,6 +7,6 @@
 -- Atomic  because between the check and the write another caller could acquire the lease
 
 if not held(l) or l.grant ~= ARGV[1] then return {0} end
-call('HDEL', key, 'grant', 'name', 'until', 'latest')
+call('HDEL', key, 'grant', 'name', 'until')
 keep(l, now, number(ARGV[2]), number(ARGV[3]))
 return {1}

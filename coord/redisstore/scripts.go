@@ -17,5 +17,4 @@ var (
 	acquireScript = redispipe.ReadScript(files, "prelude.lua", "lease.lua", "acquire.lua")
 	renewScript   = redispipe.ReadScript(files, "prelude.lua", "lease.lua", "renew.lua")
 	releaseScript = redispipe.ReadScript(files, "prelude.lua", "lease.lua", "release.lua")
-	holderScript  = redispipe.ReadScript(files, "prelude.lua", "lease.lua", "holder.lua")
 )

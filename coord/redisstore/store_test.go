@@ -13,9 +13,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// request returns an attempt to get a lease of a minute, which can be renewed for an hour.
+// request returns an attempt to get a lease of a minute.
 func request(id byte) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute, MaxLifetime: time.Hour}
+	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute}
 }
 
 func TestRedisOptionsAreChecked(t *testing.T) {
@@ -38,11 +38,8 @@ func TestUnknownTokenLeavesNoKey(t *testing.T) {
 	require.ErrorIs(t, tokens.Revoke(t.Context(), coord.NewID()), coord.ErrUnknown)
 	require.ErrorIs(t, tokens.Issue(t.Context(), coord.NewID(), make([]byte, 1<<20), time.Minute), coord.ErrInvalid)
 	s := newStore(t, c, patient)
-	_, _, err = s.Holder(t.Context(), "u")
-	require.NoError(t, err)
 	require.ErrorIs(t, s.Release(t.Context(), "u", request(1)), coord.ErrLost)
-	_, err = s.Renew(t.Context(), "u", request(1))
-	require.ErrorIs(t, err, coord.ErrLost)
+	require.ErrorIs(t, s.Renew(t.Context(), "u", request(1)), coord.ErrLost)
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
@@ -107,7 +104,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	}
 	renew := func() {
 		t.Helper()
-		must(s.Renew(t.Context(), "u", r))
+		require.NoError(t, s.Renew(t.Context(), "u", r))
 	}
 	acquire()
 	expires(t, c, "coord:lease:u", 61*time.Minute) // the number is remembered for an hour
@@ -156,9 +153,7 @@ func TestExpiryByServerClock(t *testing.T) {
 	number := must(s.Acquire(t.Context(), "u", request(1)))
 	after := c.Time(t.Context()).Val()
 	tok := must(s.Inspect(t.Context(), key(1)))
-	h, _, err := s.Holder(t.Context(), "u")
-	require.NoError(t, err)
-	for _, at := range []time.Time{tok.Issued, h.Since, time.UnixMicro(number)} {
+	for _, at := range []time.Time{tok.Issued, time.UnixMicro(number)} {
 		require.False(t, at.Before(before) || at.After(after), "at %v, not in %v to %v", at, before, after)
 	}
 }
@@ -222,8 +217,7 @@ func TestOperationIsOneCall(t *testing.T) {
 		{"issue another", func(n int) error { return s.Issue(ctx, key(n+10), nil, time.Minute, time.Minute) }},
 		{"revoke", func(n int) error { return s.Revoke(ctx, key(n+10)) }},
 		{"acquire", func(int) error { _, err := s.Acquire(ctx, "u", r); return err }},
-		{"holder", func(int) error { _, _, err := s.Holder(ctx, "u"); return err }},
-		{"renew", func(int) error { _, err := s.Renew(ctx, "u", r); return err }},
+		{"renew", func(int) error { return s.Renew(ctx, "u", r) }},
 		{"release", func(int) error { return s.Release(ctx, "u", r) }},
 	}
 	for _, step := range steps { // the scripts get known
@@ -256,18 +250,15 @@ func TestDocumentedMemory(t *testing.T) {
 	testhost.CheckMemory(t, c, "coord:lease:192.0.2.1", 220, 0.2)
 }
 
-// After the clock of Redis was set back, the lease can be renewed, but each renewal promises no more than Lifetime: the
-// clock may be corrected.
+// A lease can be renewed after the clock of Redis was set back.
 func TestRenewalAfterTheClockWasSetBack(t *testing.T) {
 	server := testhost.StartMiniredis(t)
 	s := newStore(t, server.Client(), patient)
-	r := coord.LeaseRequest{Name: "one", Lifetime: 30 * time.Second, MaxLifetime: time.Hour}
+	r := coord.LeaseRequest{Name: "one", Lifetime: 30 * time.Second}
 	must(s.Acquire(t.Context(), "u", r))
 	server.Advance(-time.Minute)
 	for range 10 {
-		left, err := s.Renew(t.Context(), "u", r)
-		require.NoError(t, err)
-		require.Equal(t, r.Lifetime, left)
+		require.NoError(t, s.Renew(t.Context(), "u", r))
 		server.Advance(10 * time.Second)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// newRequest returns one attempt to acquire a lease of ten units that cannot be renewed.
+// newRequest returns a new attempt to acquire a lease of ten units.
 func (s *subject) newRequest(name string) coord.LeaseRequest {
-	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10), MaxLifetime: s.units(10)}
+	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10)}
 }
 
 // mustAcquire fails unless the lease is granted with a number that is larger than the user's last one.
@@ -38,29 +38,23 @@ func (s *subject) requireDenied(t *testing.T, user string, r coord.LeaseRequest,
 	return denied
 }
 
-// requireHolder fails unless the lease has a holder of this name, or none if it is "".
-func (s *subject) requireHolder(t *testing.T, user, name string) coord.Holder {
+// requireHolder fails unless a holder of this name has the lease.
+func (s *subject) requireHolder(t *testing.T, user, name string) *coord.DeniedError {
 	t.Helper()
-	h, held, err := s.Holder(t.Context(), user)
-	requireNoError(t, err)
-	if h.Name != name || held != (name != "") {
-		t.Fatalf("held: %v, by %q, not by %q", held, h.Name, name)
+	denied := s.requireDenied(t, user, s.newRequest("another"), coord.ErrHeld)
+	if denied.Holder != name {
+		t.Fatalf("the holder is %q, not %q", denied.Holder, name)
 	}
-	return h
+	return denied
 }
 
 func testOneHolder(t *testing.T, s *subject) {
-	s.requireHolder(t, "u", "")
-	number := s.mustAcquire(t, "u", s.newRequest("one"))
+	s.mustAcquire(t, "u", s.newRequest("one"))
 	s.advance(t, 3)
-	d := s.requireDenied(t, "u", s.newRequest("two"), coord.ErrHeld)
+	d := s.requireHolder(t, "u", "one")
 	s.requireAbout(t, d.RetryAfter, 7)
-	if d.Soonest != 0 || d.Holder.Name != "one" || d.Holder.Number != number {
+	if d.Soonest != 0 {
 		t.Fatalf("denied: %+v", d)
-	}
-	h := s.requireHolder(t, "u", "one")
-	if h.Number != number || h.Until.Sub(h.Since) != s.units(10) || !h.Since.Equal(d.Holder.Since) {
-		t.Fatalf("the holder is %+v, and was %+v", h, d.Holder)
 	}
 }
 
@@ -68,20 +62,17 @@ func testLeaseExpiry(t *testing.T, s *subject) {
 	for range 5 {
 		s.mustAcquire(t, "u", s.newRequest("one"))
 		s.advance(t, 9)
-		s.requireDenied(t, "u", s.newRequest("two"), coord.ErrHeld)
+		s.requireHolder(t, "u", "one")
 		s.advance(t, 1)
-		s.requireHolder(t, "u", "")
 	}
 }
 
 func testStaleLease(t *testing.T, s *subject) {
 	old, other := s.newRequest("one"), s.newRequest("one")
-	old.MaxLifetime = s.units(100)
 	lost := func() {
 		t.Helper()
 		for _, r := range []coord.LeaseRequest{old, other} {
-			_, err := s.Renew(t.Context(), "u", r)
-			requireErrorIs(t, err, coord.ErrLost)
+			requireErrorIs(t, s.Renew(t.Context(), "u", r), coord.ErrLost)
 			requireErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
 		}
 	}
@@ -101,58 +92,29 @@ func testReleasedLease(t *testing.T, s *subject) {
 		s.mustAcquire(t, "u", r)
 		requireNoError(t, s.Release(t.Context(), "u", r))
 		requireErrorIs(t, s.Release(t.Context(), "u", r), coord.ErrLost)
-		_, err := s.Renew(t.Context(), "u", r)
-		requireErrorIs(t, err, coord.ErrLost)
-		s.requireHolder(t, "u", "")
+		requireErrorIs(t, s.Renew(t.Context(), "u", r), coord.ErrLost)
 	}
 }
 
 func testRenewedLease(t *testing.T, s *subject) {
 	r := s.newRequest("one")
-	r.MaxLifetime = s.units(1000)
-	number := s.mustAcquire(t, "u", r)
-	_, err := s.Renew(t.Context(), "u", r) // perhaps within one tick of the clock
-	requireNoError(t, err)
+	s.mustAcquire(t, "u", r)
+	requireNoError(t, s.Renew(t.Context(), "u", r)) // perhaps within one tick of the clock
 	for range 5 {
 		s.advance(t, 8)
-		left, err := s.Renew(t.Context(), "u", r)
-		requireNoError(t, err)
-		s.requireAbout(t, left, 10)
-		s.requireAbout(t, s.requireDenied(t, "u", s.newRequest("two"), coord.ErrHeld).RetryAfter, 10)
+		requireNoError(t, s.Renew(t.Context(), "u", r))
+		s.requireAbout(t, s.requireHolder(t, "u", "one").RetryAfter, 10)
 	}
-	if h := s.requireHolder(t, "u", "one"); h.Number != number {
-		t.Fatalf("the number became %d, it was %d", h.Number, number)
-	}
-	s.advance(t, 10)
-	_, err = s.Renew(t.Context(), "u", r)
-	requireErrorIs(t, err, coord.ErrLost)
-	s.mustAcquire(t, "u", s.newRequest("two"))
-}
-
-func testMaxLifetime(t *testing.T, s *subject) {
-	r := s.newRequest("one")
-	r.MaxLifetime = s.units(15)
-	s.mustAcquire(t, "u", r)
-	s.advance(t, 8)
-	left, err := s.Renew(t.Context(), "u", r)
-	requireNoError(t, err)
-	s.requireAbout(t, left, 7)
+	short := r
+	short.Lifetime = s.units(3)
+	requireNoError(t, s.Renew(t.Context(), "u", short))
+	s.requireAbout(t, s.requireHolder(t, "u", "one").RetryAfter, 10)
+	s.advance(t, 9)
+	requireNoError(t, s.Renew(t.Context(), "u", short))
+	s.requireAbout(t, s.requireHolder(t, "u", "one").RetryAfter, 3)
 	s.advance(t, 3)
-	left, err = s.Renew(t.Context(), "u", r)
-	requireErrorIs(t, err, coord.ErrMaxLifetime)
-	s.requireAbout(t, left, 4)
-	s.requireHolder(t, "u", "one")
-	s.advance(t, 4)
-	_, err = s.Renew(t.Context(), "u", r)
-	requireErrorIs(t, err, coord.ErrLost)
-	s.requireHolder(t, "u", "")
-
-	short := s.newRequest("two")
-	s.mustAcquire(t, "u", short)
-	s.advance(t, 1)
-	left, err = s.Renew(t.Context(), "u", short)
-	requireErrorIs(t, err, coord.ErrMaxLifetime)
-	s.requireAbout(t, left, 9)
+	requireErrorIs(t, s.Renew(t.Context(), "u", r), coord.ErrLost)
+	s.mustAcquire(t, "u", s.newRequest("two"))
 }
 
 func testLeaseTooSoon(t *testing.T, s *subject) {
@@ -164,10 +126,9 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 	for _, left := range []int{25, 20, 15, 10, 5} { // denied requests don't prolong it
 		d := s.requireDenied(t, "u", r, coord.ErrTooSoon)
 		s.requireAbout(t, d.RetryAfter, left)
-		if d.Soonest != d.RetryAfter || d.Holder != (coord.Holder{}) {
+		if d.Soonest != d.RetryAfter || d.Holder != "" {
 			t.Fatalf("denied: %+v", d)
 		}
-		s.requireHolder(t, "u", "")
 		s.advance(t, 5)
 	}
 	r.ID = newID()
@@ -188,7 +149,7 @@ const remembered = 2 * time.Hour
 
 func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
 	short := s.newRequest("one")
-	short.MinInterval, short.MaxLifetime = s.units(4), s.units(100)
+	short.MinInterval = s.units(4)
 	s.mustAcquire(t, "short", short)
 	long := short
 	long.ID, long.MinInterval = newID(), s.units(20)
@@ -202,8 +163,7 @@ func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
 	s.requireAbout(t, d.Soonest, 19)
 	for range 2 { // a renewal does not begin the interval again
 		s.advance(t, 8)
-		_, err := s.Renew(t.Context(), "long", long)
-		requireNoError(t, err)
+		requireNoError(t, s.Renew(t.Context(), "long", long))
 	}
 	s.advance(t, 3)
 	requireNoError(t, s.Release(t.Context(), "long", long))
@@ -218,10 +178,9 @@ func testUsersAreSeparate(t *testing.T, s *subject) {
 	}
 	for _, user := range names {
 		s.requireHolder(t, user, "of "+user[:1])
-		s.requireDenied(t, user, s.newRequest("two"), coord.ErrHeld)
 	}
 	longest := s.newRequest(strings.Repeat("n", coord.MaxName))
-	longest.Lifetime, longest.MaxLifetime, longest.MinInterval = coord.MaxTime, coord.MaxTime, coord.MaxTime
+	longest.Lifetime, longest.MinInterval = coord.MaxTime, coord.MaxTime
 	s.mustAcquire(t, "longest", longest)
 }
 

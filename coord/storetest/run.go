@@ -78,7 +78,6 @@ var cases = []testCase{
 	{"a stale lease is neither renewed nor released", testStaleLease},
 	{"a released lease is free", testReleasedLease},
 	{"a renewed lease lasts", testRenewedLease},
-	{"no renewal exceeds the maximum lifetime", testMaxLifetime},
 	{"a lease doesn't begin too soon after the last", testLeaseTooSoon},
 	{"a lease that may not begin yet is held, too", testLeaseHeldAndTooSoon},
 	{"users are separate, whatever their names", testUsersAreSeparate},

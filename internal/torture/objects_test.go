@@ -97,7 +97,7 @@ func tokens(t *testing.T, wrap func(coord.TokenStore) coord.TokenStore) func(red
 	}
 }
 
-// leaseCall is "acquire", "renew", "release" or "holder", by an attempt.
+// leaseCall is a call of a lease by an attempt: "acquire", "renew" or "release".
 type leaseCall struct {
 	what string
 	id   [16]byte
@@ -111,7 +111,7 @@ type leaseState struct {
 }
 
 type leaseOutcome struct {
-	denied bool // the lease is held by another client, lost, or not held
+	denied bool // the lease is held by another client, or lost
 	number int64
 }
 
@@ -127,11 +127,6 @@ var leaseModel = model[leaseState, leaseCall, leaseOutcome]{leaseState{}, func(s
 		return []leaseState{{true, in.id, out.number}}
 	case in.what == "acquire":
 		return next(s, s, leaseOutcome{denied: true}, out)
-	case in.what == "holder" && s.held && out != nil && out.number >= s.number && !out.denied:
-		s.number = out.number // the number is larger if the reply to acquire was lost
-		return []leaseState{s}
-	case in.what == "holder":
-		return next(s, s, leaseOutcome{denied: !s.held}, out)
 	case in.what == "release" && mine:
 		return next(s, leaseState{number: s.number}, leaseOutcome{}, out)
 	}
@@ -146,7 +141,7 @@ func leases(t *testing.T, wrap func(coord.LeaseStore) coord.LeaseStore) func(red
 		user := coord.NewID()
 		latest := make(map[int][16]byte) // the latest attempt of each client
 		return func(client int) call[leaseCall, leaseOutcome] {
-			what := []string{"acquire", "acquire", "renew", "release", "release", "holder"}
+			what := []string{"acquire", "acquire", "renew", "release", "release"}
 			in := leaseCall{what: what[mathrand.IntN(len(what))], id: latest[client]}
 			c := call[leaseCall, leaseOutcome]{run: func() *leaseOutcome { return callLease(t.Context(), store, user, in) }}
 			if in.what == "acquire" {
@@ -161,21 +156,16 @@ func leases(t *testing.T, wrap func(coord.LeaseStore) coord.LeaseStore) func(red
 }
 
 func callLease(ctx context.Context, store coord.LeaseStore, user string, in leaseCall) (out *leaseOutcome) {
-	r := coord.LeaseRequest{ID: in.id, Name: "a", Lifetime: time.Hour, MaxLifetime: 100 * time.Hour}
+	r := coord.LeaseRequest{ID: in.id, Name: "a", Lifetime: time.Hour}
 	out = new(leaseOutcome)
 	var err error
 	switch in.what {
 	case "acquire":
 		out.number, err = store.Acquire(ctx, user, r)
 	case "renew":
-		_, err = store.Renew(ctx, user, r)
+		err = store.Renew(ctx, user, r)
 	case "release":
 		err = store.Release(ctx, user, r)
-	case "holder":
-		var held bool
-		var h coord.Holder
-		h, held, err = store.Holder(ctx, user)
-		out.denied, out.number = !held, h.Number
 	}
 	switch {
 	case errors.Is(err, coord.ErrStore):
