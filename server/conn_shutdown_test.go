@@ -214,7 +214,7 @@ func TestConnsOverTLS(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			require.True(t, c.Conn.(interface{ NetConn() net.Conn }).NetConn().(*tls.Conn).ConnectionState().HandshakeComplete)
+			require.True(t, c.Conn.(*tls.Conn).ConnectionState().HandshakeComplete)
 			close(began)
 			require.ErrorIs(t, read(c), http.ErrServerClosed)
 			_, err = io.WriteString(c, line)
@@ -246,7 +246,7 @@ func TestConnsOverTLS(t *testing.T) {
 			srv, _ := newServer(t, server.Options{})
 			p := newPipes()
 			serveConns(t, srv, tls.NewListener(p, conf), func(c *server.Conn) error {
-				err := c.Conn.(interface{ NetConn() net.Conn }).NetConn().(*tls.Conn).HandshakeContext(c.Context())
+				err := c.Conn.(*tls.Conn).HandshakeContext(c.Context())
 				<-c.Context().Done()
 				return err
 			})

@@ -48,9 +48,9 @@ type Options struct {
 	// p is a copy, as [ProblemOf] returns it. Its Detail may contain text of the client. Its Err must not be shown to
 	// clients. w already has the header of the response, with p.Header and Retry-After. A Write without WriteHeader
 	// sends p.Status. WriteProblem may use another status, for example for a redirect to a login page. If it writes
-	// nothing, p is sent as problem+json with its changes, but fields that it removes from p.Header are sent, too. If it
-	// panics, the panic is logged and the unchanged problem is sent. If it calls WriteError, its output is discarded
-	// and problem+json is sent.
+	// nothing, p is sent as problem+json with its changes, and its Header replaces the fields of w. If it panics, the
+	// panic is logged and the unchanged problem is sent. If it calls WriteError, its output is discarded and
+	// problem+json is sent.
 	//
 	// WriteProblem runs before the commit, so it may write to the session, unless the handler has tried to hijack the
 	// connection. If that commit fails, WriteProblem is called again with the problem of the failure and can no

@@ -35,6 +35,14 @@ func TestNilHandlersAreRefused(t *testing.T) {
 	srv.HandleFunc("/a", nothing) // nothing was registered
 }
 
+func TestRefusedPatterns(t *testing.T) {
+	srv, _ := newServer(t, server.Options{})
+	srv.HandleFunc("GET /a/{b}", nothing)
+	require.PanicsWithValue(t, "server: parsing \"GET a\": at offset 4: host/path missing /", func() { srv.HandleFunc("GET a", nothing) })
+	require.PanicsWithValue(t, "server: pattern \"GET /a/{c}\" conflicts with pattern \"GET /a/{b}\":\nGET /a/{c} matches the same requests as GET /a/{b}",
+		func() { srv.Handle("GET /a/{c}", http.NotFoundHandler()) })
+}
+
 func TestRefusedOptions(t *testing.T) {
 	observer := &quietObserver{}
 	for field, o := range map[string]server.Options{

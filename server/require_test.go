@@ -291,7 +291,7 @@ func TestUnknownRequirementsPanic(t *testing.T) {
 		err := panicOf(func() { srv.HandleFunc("GET /x", nothing, server.Require(session.Loaded), option) })
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, `server: route "GET /x": reqctx: no such property: "`)
-		require.ErrorIs(t, panicOf(func() { srv.Handle("GET /x", http.NotFoundHandler(), option) }), reqctx.ErrNoProperty)
+		require.ErrorIs(t, panicOf(func() { srv.Handle("GET /x", plain, option) }), reqctx.ErrNoProperty)
 	}
 	srv.HandleFunc("GET /x", nothing) // none of them was registered
 	require.PanicsWithValue(t, "server: Require: item 1 is nil", func() { server.Require(session.Loaded, nil) })

@@ -51,13 +51,13 @@ func TestRequiringInAWrappedRouter(t *testing.T) {
 
 func TestRequiringWithoutAServer(t *testing.T) {
 	rec := httptest.NewRecorder()
-	server.Requiring(session.Loaded)(http.NotFoundHandler()).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	server.Requiring(session.Loaded)(plain).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
 	requireProblem(t, 500, internalError, answer{rec.Result(), rec.Body.String()})
 }
 
 func TestRequiringAnUnknownProperty(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
-	requireProblem(t, 500, internalError, ask(srv.Wrap(server.Requiring(book)(http.NotFoundHandler())), "GET", "/"))
+	requireProblem(t, 500, internalError, ask(srv.Wrap(server.Requiring(book)(plain)), "GET", "/"))
 	require.Contains(t, l.only(t)["error"], reqctx.ErrNoProperty.Error())
 }
 
@@ -149,7 +149,7 @@ func TestRequiringAPolicy(t *testing.T) {
 	p := policy(t, "p")
 	srv, store := newLimited(t, p)
 	p2 := http.NewServeMux()
-	p2.Handle("GET /", server.Requiring(p)(server.Requiring(session.Loaded, p)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))))
+	p2.Handle("GET /", server.Requiring(p)(server.Requiring(session.Loaded, p)(plain)))
 	h := srv.Wrap(router(p2))
 	for i := range 4 {
 		res := ask(h, "GET", "/")

@@ -174,14 +174,15 @@ func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
 	}
 }
 
-// Middleware runs for each server, also if this is within a Wrap.
-func TestMiddlewareOfAMountedServer(t *testing.T) {
+// Middleware runs once for a request, wherever the server is mounted.
+func TestMiddlewareRunsOnce(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	notes := make(chan string, 10)
 	srv.Use(noting("once", notes))
 	srv.HandleFunc("GET /leaf", func(http.ResponseWriter, *server.Request) error { return nil })
+	srv.Handle("/in/", http.StripPrefix("/in", srv))
 	for _, h := range []http.Handler{srv, srv.Wrap(srv), srv.Wrap(router2(srv))} {
-		require.Equal(t, 200, ask(h, "GET", "/leaf").StatusCode)
+		require.Equal(t, 200, ask(h, "GET", "/in/leaf").StatusCode)
 		<-notes
 		require.Empty(t, notes)
 	}

@@ -133,7 +133,7 @@ func (m *metrics) recordResolution(ctx context.Context, name string, out outcome
 	p := m.properties.get(name)
 	m.resolutions.Add(ctx, 1, p.resolutions[out]...)
 	m.resolveDuration.Record(ctx, took.Seconds(), p.duration...)
-	if p.backendErrors != nil && errors.Is(err, ratelimit.ErrStore) {
+	if p.backendErrors != nil && err != nil && isStoreError(err) {
 		m.backendErrors.Add(ctx, 1, p.backendErrors...)
 	}
 }

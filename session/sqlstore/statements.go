@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Dialect is a kind of database.
+type Dialect uint8
+
+// The dialects.
+const (
+	PostgreSQL Dialect = iota + 1
+	SQLite
+)
+
+const defaultTable = "sessions"
+
+// tableName leaves room for the longer names of indexes, because a name in PostgreSQL has at most 63 bytes.
+var tableName = regexp.MustCompile("^[a-z_][a-z0-9_]{0,39}$")
+
+// Schema returns the statements that create the table and its indexes. An empty table means "sessions". Times are in
+// microseconds since 1970.
+func Schema(d Dialect, table string) string {
+	if table == "" {
+		table = defaultTable
+	}
+	return d.replacer(table).Replace(`CREATE TABLE {table} (
+	locator BYTES PRIMARY KEY,
+	digest BYTES NOT NULL,
+	old_digest BYTES NOT NULL,
+	old_until BIGINT NOT NULL,
+	created BIGINT NOT NULL,
+	touched BIGINT NOT NULL,
+	expires BIGINT NOT NULL,
+	user_name BYTES NOT NULL,
+	fields BYTES NOT NULL
+);
+CREATE INDEX {table}_user ON {table} (user_name);
+CREATE INDEX {table}_expires ON {table} (expires);
+`)
+}
+
+// replacer translates statements to the dialect.
+func (d Dialect) replacer(table string) *strings.Replacer {
+	if d == SQLite {
+		return strings.NewReplacer("{table}", table, "BYTES", "BLOB", "$", "?",
+			// The precision is a millisecond.
+			"{now}", "CAST(round((julianday('now') - 2440587.5) * 86400000) * 1000 AS INTEGER)")
+	}
+	return strings.NewReplacer("{table}", table, "BYTES", "BYTEA",
+		"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
+}
+
+// statements holds the statements of a store.
+type statements struct {
+	load, touch, lock, insert, update, remove, list, revoke, deleteExpired string
+}
+
+func newStatements(d Dialect, table string) statements {
+	const columns = "locator, digest, old_digest, old_until, created, touched, expires, user_name, fields, {now}"
+	lock := "SELECT " + columns + " FROM {table} WHERE locator = $1 FOR UPDATE"
+	if d == SQLite { // an UPDATE at the beginning locks the database, and a SELECT would not
+		lock = "UPDATE {table} SET touched = touched WHERE locator = $1 RETURNING " + columns
+	}
+	r := d.replacer(table)
+	return statements{
+		load:  r.Replace("SELECT " + columns + " FROM {table} WHERE locator = $1"),
+		lock:  r.Replace(lock),
+		touch: r.Replace("UPDATE {table} SET touched = $4, expires = $5 WHERE locator = $1 AND touched = $2 AND digest = $3"),
+		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, expires, user_name, fields) " +
+			"VALUES ($1, $2, $2, 0, {now}, {now}, {now} + $3, $4, $5) ON CONFLICT (locator) DO NOTHING"),
+		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, expires = $6, " +
+			"user_name = $7, fields = $8 WHERE locator = $1"),
+		remove: r.Replace("DELETE FROM {table} WHERE locator = $1"),
+		list:   r.Replace("SELECT " + columns + " FROM {table} WHERE user_name = $1"),
+		revoke: r.Replace("DELETE FROM {table} WHERE locator = $1 AND user_name = $2"),
+		deleteExpired: r.Replace("DELETE FROM {table} WHERE locator IN " +
+			"(SELECT locator FROM {table} WHERE expires <= {now} LIMIT 1000) AND expires <= {now}"),
+	}
+}
