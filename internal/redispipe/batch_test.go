@@ -2,8 +2,6 @@ package redispipe
 
 import (
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -12,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// counters adds n to its keys, for each of the equal calls. Its reply has the number of keys, and, for each key, its
+// counters adds N to each key, once for each of the equal calls. Its reply is the number of keys, and then for each key its
 // earlier value and the number of equal calls.
 var counters = Batch{
 	Script: NewIntScript(`
@@ -26,9 +24,10 @@ var counters = Batch{
 	Args: []any{"unused"}, Width: 2, Max: 100, Join: true,
 }
 
+// of returns a call of a Batch.
 func of(b *Batch, key string, n int64) Call { return Call{Batch: b, Key: key, N: n} }
 
-// together runs calls that make one round trip. Redis knows their scripts.
+// together runs calls in one round trip and requires that all succeed.
 func together(t *testing.T, p *Pipe, calls ...Call) (replies []Reply) {
 	t.Helper()
 	for _, r := range p.RunAll(t.Context(), long, calls) {
@@ -38,7 +37,7 @@ func together(t *testing.T, p *Pipe, calls ...Call) (replies []Reply) {
 	return replies
 }
 
-// evals returns how many EVALSHAs there are while f runs.
+// evals returns the number of EVALSHAs that the server runs during f.
 func evals(s *testhost.Redis, f func()) int {
 	before, _ := s.Calls("evalsha")
 	f()
@@ -46,6 +45,7 @@ func evals(s *testhost.Redis, f func()) int {
 	return after - before
 }
 
+// loadBatch makes Redis load the script of a Batch.
 func loadBatch(t *testing.T, p *Pipe, b *Batch) { together(t, p, of(b, "{unused}", 0)) }
 
 func TestBatchEntries(t *testing.T) {
@@ -78,13 +78,12 @@ func TestBatchEntries(t *testing.T) {
 			var got []Reply
 			require.Equal(t, tt.evals, evals(s, func() { got = together(t, p, tt.calls...) }))
 			require.Equal(t, tt.want, got)
-			require.Equal(t, 1, cap(got[0].Ints[1:]), "a caller that appends to its integers does not write to others'")
+			require.Equal(t, 1, cap(got[0].Ints[1:]), "a caller that appends to its integers must not write to those of other calls")
 		})
 	}
 }
 
-// TestAskingCallsAreSeparate calls a key whose slot is moving to this node. Only calls that the other node has
-// redirected here follow an ASKING.
+// TestAskingCallsAreSeparate checks that a call that must follow an ASKING is not joined with equal calls that must not.
 func TestAskingCallsAreSeparate(t *testing.T) {
 	asking := &call{Call: of(&counters, "a", 1), asking: true}
 	cmds := commands([]*call{{Call: of(&counters, "a", 1)}, asking, {Call: of(&counters, "a", 1)}}, true)
@@ -93,37 +92,8 @@ func TestAskingCallsAreSeparate(t *testing.T) {
 	require.Equal(t, 1, asking.countEqual())
 }
 
-// TestOneKeyOfMany has callers that come when they like.
-func TestOneKeyOfMany(t *testing.T) {
-	const callers, each = 64, 20
-	s := testhost.StartRedis(t)
-	p := newPipe(t, s.Client(nil))
-	var mu sync.Mutex
-	seen := make(map[int64]int)
-	var wg sync.WaitGroup
-	n := evals(s, func() {
-		for range callers {
-			wg.Go(func() {
-				for range each {
-					r, err := p.Run(t.Context(), long, of(&counters, "n", 1))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mu.Lock()
-					seen[r.Ints[0]+int64(r.Index)]++
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-	})
-	require.Len(t, seen, callers*each, "as if they had come one after another")
-	require.Equal(t, callers*each, value(t, s.Client(nil), "n"))
-	require.Less(t, n, callers*each/4)
-}
-
-// TestSlotsAreSeparate has clients of a node of a Cluster. One doesn't know that it is one.
+// TestSlotsAreSeparate calls a node of a Cluster with a Cluster client and with a plain client, which does not know that the
+// node belongs to a Cluster.
 func TestSlotsAreSeparate(t *testing.T) {
 	t.Parallel()
 	s, plain, cluster := testhost.StartNode(t)
@@ -132,12 +102,12 @@ func TestSlotsAreSeparate(t *testing.T) {
 			p := newPipe(t, c)
 			require.Equal(t, name == "cluster", p.oneSlot.Load())
 			loadBatch(t, p, &counters)
-			together(t, newPipe(t, c), of(&counters, "{first}", 1), of(&counters, "{second}", 1)) // two are enough
+			together(t, newPipe(t, c), of(&counters, "{first}", 1), of(&counters, "{second}", 1))
 			var calls []Call
 			for i := range 12 {
 				calls = append(calls, of(&counters, fmt.Sprintf("{%s%d}", name, i%4), 1))
 			}
-			for _, r := range together(t, p, calls...) { // the plain client learns it
+			for _, r := range together(t, p, calls...) { // now the pipe of the plain client knows
 				require.EqualValues(t, 1, r.Common)
 			}
 			require.Equal(t, 4, evals(s, func() { together(t, p, calls...) }))
@@ -169,15 +139,4 @@ func TestReplyOfAnotherLengthIsAnError(t *testing.T) {
 	}
 	_, err := p.Run(t.Context(), long, Call{Script: NewScript(`return false`), Keys: []string{"k"}})
 	require.ErrorIs(t, err, redis.Nil)
-}
-
-func TestManyArguments(t *testing.T) {
-	p := newPipe(t, testhost.StartRedis(t).Client(nil))
-	s := NewScript(`return {KEYS[1], KEYS[2], ARGV[1], ARGV[2] + 1, ARGV[3] * 2, #ARGV}`)
-	big := strings.Repeat("x", 1<<20)
-	for range 2 { // by EVAL and by EVALSHA
-		r, err := p.Run(t.Context(), long, Call{Script: s, Keys: []string{"a", "b"}, Args: []any{big, 1, int64(2)}})
-		require.NoError(t, err)
-		require.Equal(t, []any{"a", "b", big, int64(2), int64(4), int64(3)}, r.Values)
-	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// refusing returns an address where nothing listens.
+// refusing returns an address that refuses connections.
 func refusing(t *testing.T) string {
 	t.Helper()
 	p, err := testhost.ReservePort()
@@ -28,7 +28,7 @@ func refusing(t *testing.T) string {
 	return p.Addr()
 }
 
-// clientsOf returns clients of each kind whose only node is at an address.
+// clientsOf returns a client of each kind, by name. Their only node has the address addr.
 func clientsOf(t *testing.T, addr string) map[string]redis.UniversalClient {
 	t.Helper()
 	host, port, _ := strings.Cut(addr, ":")
@@ -97,7 +97,7 @@ func TestRefusedConnectionFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRecoveryAfterRefusedConnections makes more calls than the pool may have failed dials.
+// TestRecoveryAfterRefusedConnections makes more calls with failed dials than the pool has places.
 func TestRecoveryAfterRefusedConnections(t *testing.T) {
 	s := testhost.StartRedis(t)
 	c := s.Client(func(o *redis.Options) { o.MinIdleConns = 3 })
@@ -113,7 +113,7 @@ func TestRecoveryAfterRefusedConnections(t *testing.T) {
 	}
 }
 
-// TestRetriesOfTheApplication checks that only the dial isn't repeated: the client's own commands are.
+// TestRetriesOfTheApplication checks that the client still repeats the application's own commands after a failed dial.
 func TestRetriesOfTheApplication(t *testing.T) {
 	var tries atomic.Int64
 	s := testhost.StartRedis(t)
@@ -130,7 +130,7 @@ func TestRetriesOfTheApplication(t *testing.T) {
 	require.EqualValues(t, 3, tries.Load())
 }
 
-// TestNothingIsSentBeforeTheHandshake has connections that are made and whose handshake then fails.
+// TestNothingIsSentBeforeTheHandshake calls servers that accept connections, but with which the handshake fails.
 func TestNothingIsSentBeforeTheHandshake(t *testing.T) {
 	closing := listen(t, func(net.Conn) {})
 	for name, c := range clientsOf(t, closing) {
@@ -155,7 +155,7 @@ func TestNothingIsSentBeforeTheHandshake(t *testing.T) {
 	}
 }
 
-// TestHandshakeRefused has a server that refuses the login.
+// TestHandshakeRefused calls a server that refuses the login.
 func TestHandshakeRefused(t *testing.T) {
 	refuses := newFake(t, func(args []string) string {
 		return "-WRONGPASS invalid password, with args beginning with: 'secret'\r\n"
@@ -169,7 +169,7 @@ func TestHandshakeRefused(t *testing.T) {
 	require.EqualError(t, err, "store: redis "+refuses.Addr+": not sent: WRONGPASS invalid password")
 	require.NotContains(t, refuses.seen, "evalsha")
 
-	// A hook for tracing asks for the arguments before the handshake.
+	// Hooks for tracing read the arguments of a command before the handshake.
 	c = client(t, refuses.Addr, func(o *redis.Options) { o.Password, o.ContextTimeoutEnabled = "secret", true })
 	c.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
 		for _, cmd := range cmds {
@@ -183,8 +183,7 @@ func TestHandshakeRefused(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentWithoutAConnection checks how calls fail that wait for a connection until their
-// deadline.
+// TestNothingIsSentWithoutAConnection checks the errors of calls that wait for a connection until their deadline.
 func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
@@ -217,7 +216,8 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestAbandonedCallIsNotSentLater has the dial end after the deadline of some calls of a round trip.
+// TestAbandonedCallIsNotSentLater lets some calls of a round trip miss their deadline during the dial. Only the other calls
+// are sent.
 func TestAbandonedCallIsNotSentLater(t *testing.T) {
 	s := testhost.StartRedis(t)
 	dial := make(chan struct{})

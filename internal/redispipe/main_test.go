@@ -26,15 +26,16 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	// incr adds to a key, and returns what it holds then.
+	// incr adds to a key and returns the sum.
 	incr = NewScript(`return {redis.call('INCRBY', KEYS[1], ARGV[1])}`)
-	// get returns what a key holds.
+	// get returns the value of a key.
 	get = NewScript(`return {redis.call('GET', KEYS[1]) or '0'}`)
 	// fails raises an error.
 	fails = NewScript(`return redis.error_reply('NO not this')`)
 )
 
-const long = 10 * time.Second // more than anything takes
+// long is a timeout that no test reaches.
+const long = 10 * time.Second
 
 func newPipe(tb testing.TB, client redis.UniversalClient) *Pipe {
 	tb.Helper()
@@ -45,13 +46,13 @@ func newPipe(tb testing.TB, client redis.UniversalClient) *Pipe {
 
 func add(key string, n int) Call { return Call{Script: incr, Keys: []string{key}, Args: []any{n}} }
 
-// run adds to a key.
+// run adds n to a key.
 func run(ctx context.Context, p *Pipe, timeout time.Duration, key string, n int) error {
 	_, err := p.Run(ctx, timeout, add(key, n))
 	return err
 }
 
-// load makes Redis know the scripts.
+// load makes Redis load the scripts.
 func load(tb testing.TB, p *Pipe, scripts ...*Script) {
 	tb.Helper()
 	for _, s := range scripts {
@@ -60,7 +61,7 @@ func load(tb testing.TB, p *Pipe, scripts ...*Script) {
 	}
 }
 
-// value returns what a key holds.
+// value returns the number in a key, or 0 if there is no such key.
 func value(tb testing.TB, c redis.UniversalClient, key string) int {
 	tb.Helper()
 	n, err := c.Get(tb.Context(), key).Int()
@@ -70,13 +71,12 @@ func value(tb testing.TB, c redis.UniversalClient, key string) int {
 	return n
 }
 
-// inTime reports whether a call that was made then has returned in time.
+// inTime reports whether a call that began at that time has returned at most 50 ms after its timeout.
 func inTime(began time.Time, timeout time.Duration) bool {
 	return time.Since(began) < timeout+50*time.Millisecond
 }
 
-// bestOf calls try, which reports whether it went well, until it does. On a busy machine not each
-// try has a chance.
+// bestOf calls try until it succeeds, since a busy machine can spoil a try.
 func bestOf(t *testing.T, tries int, try func() bool) {
 	t.Helper()
 	for range tries {
@@ -84,10 +84,10 @@ func bestOf(t *testing.T, tries int, try func() bool) {
 			return
 		}
 	}
-	t.Errorf("not once in %d tries", tries)
+	t.Errorf("%d tries failed", tries)
 }
 
-// hook is around the round trips of scripts. Connections' handshakes don't count.
+// hook wraps the round trips that contain scripts. It ignores handshakes.
 type hook func(cmds []redis.Cmder, send func() error) error
 
 func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -110,10 +110,10 @@ func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// gate holds round trips back.
+// gate holds round trips back until the test lets them pass.
 type gate struct {
-	began chan int      // has the number of a round trip's commands once it has begun
-	pass  chan struct{} // lets one go on
+	began chan int      // receives the number of commands when a round trip begins
+	pass  chan struct{} // lets one round trip pass for each element
 }
 
 func newGate(t *testing.T, p *Pipe) *gate {
@@ -128,15 +128,14 @@ func newGate(t *testing.T, p *Pipe) *gate {
 	return g
 }
 
-// farAway lets round trips begin side by side, as over a network.
+// farAway makes p believe that its round trips are long, so that calls do not wait for each other.
 func farAway(p *Pipe) {
 	p.single.mu.Lock()
 	defer p.single.mu.Unlock()
 	p.single.rtt = time.Hour
 }
 
-// fill has all round trips of a client for one server begin, with a call each. They end when the
-// gate lets them.
+// fill begins as many round trips as may be in flight, with one call each.
 func (g *gate) fill(t *testing.T, p *Pipe) (ended *sync.WaitGroup) {
 	t.Helper()
 	ended = new(sync.WaitGroup)
@@ -151,23 +150,23 @@ func (g *gate) fill(t *testing.T, p *Pipe) (ended *sync.WaitGroup) {
 	return ended
 }
 
-// receive returns what comes from a channel.
+// receive returns the next element of a channel.
 func receive[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
 	case <-time.After(long):
-		t.Fatal("nothing comes")
+		t.Fatal("nothing was sent")
 	}
 	return v
 }
 
-// nothing fails the test if something comes from a channel.
+// nothing fails the test if the channel has an element.
 func nothing[T any](t *testing.T, c <-chan T) {
 	t.Helper()
 	select {
 	case v := <-c:
-		t.Fatalf("there came %v", v)
+		t.Fatalf("%v was sent", v)
 	case <-time.After(30 * time.Millisecond):
 	}
 }
@@ -182,7 +181,7 @@ type fake struct {
 	Addr string
 
 	mu   sync.Mutex
-	seen []string // commands, but for those of handshakes
+	seen []string // the names of commands, without those of handshakes
 }
 
 func newFake(tb testing.TB, answer func(args []string) string) *fake {
@@ -197,7 +196,7 @@ func newFake(tb testing.TB, answer func(args []string) string) *fake {
 			reply := "-ERR unknown command\r\n"
 			switch args[0] {
 			case "hello", "client":
-			case "time": // in place of calls that were abandoned
+			case "time": // instead of calls that were abandoned
 				reply = "*2\r\n$1\r\n1\r\n$1\r\n1\r\n"
 			default:
 				f.mu.Lock()
@@ -213,7 +212,7 @@ func newFake(tb testing.TB, answer func(args []string) string) *fake {
 	return f
 }
 
-// count returns how often a command came.
+// count returns how often the server has received a command.
 func (f *fake) count(command string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,7 +224,7 @@ func (f *fake) count(command string) (n int) {
 	return n
 }
 
-// listen serves connections until the test ends, and returns the address.
+// listen calls serve for each connection until the test ends. It returns the listener's address.
 func listen(tb testing.TB, serve func(net.Conn)) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -257,7 +256,7 @@ func listen(tb testing.TB, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// silent returns the address of a server that accepts connections and never answers.
+// silent returns the address of a server that accepts connections and never replies.
 func silent(tb testing.TB) string {
 	return listen(tb, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 }
@@ -288,12 +287,12 @@ func readLen(r *bufio.Reader) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
 	if err != nil {
-		return 0, fmt.Errorf("no command: %q", line)
+		return 0, fmt.Errorf("invalid command: %q", line)
 	}
 	return n, nil
 }
 
-// client returns a client of an address.
+// client returns a client for the server at an address.
 func client(tb testing.TB, addr string, change func(*redis.Options)) *redis.Client {
 	o := &redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true}
 	if change != nil {

@@ -36,14 +36,14 @@ func TestUnusedPipesAreForgotten(t *testing.T) {
 		})
 		p, err := For(c)
 		require.NoError(t, err)
-		forget(c) // as a clean-up that comes late
+		forget(c) // as if the clean-up of the first pipe ran late
 		again, err := For(c)
 		require.NoError(t, err)
 		require.Same(t, p, again)
 	}
 }
 
-// unhashable is a client that a map can't have.
+// unhashable is a client that cannot be the key of a map.
 type unhashable struct {
 	redis.UniversalClient
 	_ []int

@@ -18,8 +18,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestDefaultOptions has a client with default options, like most clients: it uses RESP3 and handshakes with several
-// commands, and the test also calls it directly.
+// TestDefaultOptions uses a client with default options, which uses RESP3 and a handshake of several commands. Meanwhile, the
+// application uses the client, too.
 func TestDefaultOptions(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: testhost.StartRedis(t).Addr})
 	defer c.Close()
@@ -77,7 +77,7 @@ func TestSingleCallIsSentByItsCaller(t *testing.T) {
 	}
 }
 
-// goroutine returns an identifier of this goroutine.
+// goroutine returns a string that identifies the current goroutine.
 func goroutine() string {
 	b := make([]byte, 64)
 	head, _, _ := bytes.Cut(b[:runtime.Stack(b, false)], []byte("["))
@@ -115,7 +115,7 @@ func TestConcurrentCallsShareARoundTrip(t *testing.T) {
 	})
 }
 
-// TestMaxRoundTripsInFlight fills the places, and looks at what the trips after them take.
+// TestMaxRoundTripsInFlight queues 600 calls while the maximum number of round trips is in flight.
 func TestMaxRoundTripsInFlight(t *testing.T) {
 	p := newPipe(t, testhost.StartRedis(t).Client(nil))
 	load(t, p, incr)
@@ -142,7 +142,7 @@ func TestMaxRoundTripsInFlight(t *testing.T) {
 	requireIdle(t, p)
 }
 
-// requireIdle checks that every round trip has freed its place.
+// requireIdle waits until no calls are queued and no round trips are in flight.
 func requireIdle(t *testing.T, p *Pipe) {
 	t.Helper()
 	requireFree(t, p.single)
@@ -162,7 +162,7 @@ func TestCallStartsRoundTripBelowMaximum(t *testing.T) {
 	load(t, p, incr)
 	g := newGate(t, p)
 	var calls []Call
-	for range maxCalls + 10 { // more than one round trip takes
+	for range maxCalls + 10 { // two round trips
 		calls = append(calls, add("n", 1))
 	}
 	var ended sync.WaitGroup
@@ -174,7 +174,7 @@ func TestCallStartsRoundTripBelowMaximum(t *testing.T) {
 		}
 	})
 	sizes := []int{receive(t, g.began), receive(t, g.began)}
-	require.ElementsMatch(t, []int{maxCalls, 10}, sizes, "the others don't wait for the first ones")
+	require.ElementsMatch(t, []int{maxCalls, 10}, sizes, "the second round trip does not wait for the first")
 	ended.Go(func() {
 		if err := run(t.Context(), p, long, "n", 1); err != nil {
 			t.Error(err)
@@ -215,7 +215,7 @@ func TestCallerLeavesTheQueueAtOnce(t *testing.T) {
 	}
 	ended.Wait()
 	requireIdle(t, p)
-	require.Empty(t, g.began, "no caller waits for a reply to them")
+	require.Empty(t, g.began, "no round trip begins without callers")
 	require.Zero(t, value(t, c, "cancelled"))
 	require.Zero(t, value(t, c, "late"))
 }
@@ -297,9 +297,9 @@ func TestRoundTripsToNearbyRedis(t *testing.T) {
 	call(3)
 	queued(3)
 	g.pass <- struct{}{}
-	queued(3) // the one that has ended leaves them to the other one
+	queued(3) // another round trip is still in flight
 	g.pass <- struct{}{}
-	require.Equal(t, 3, receive(t, g.began), "the last one in flight takes them")
+	require.Equal(t, 3, receive(t, g.began), "the last round trip in flight is followed by another")
 
 	near(8, time.Now().Add(-time.Second))
 	call(1)
@@ -311,8 +311,8 @@ func TestRoundTripsToNearbyRedis(t *testing.T) {
 	requireIdle(t, p)
 }
 
-// TestCallsJoinTheRoundTripThatIsAboutToBegin has a round trip that yields. Another one would run within
-// the yield, which would then count as slow.
+// TestCallsJoinTheRoundTripThatIsAboutToBegin checks that no other round trip begins while one yields. Otherwise the yield
+// would take too long and would be skipped next time.
 func TestCallsJoinTheRoundTripThatIsAboutToBegin(t *testing.T) {
 	q := newPipe(t, client(t, "127.0.0.1:1", nil)).single
 	q.inFlight, q.load, q.yielding = 1, 1, true
@@ -330,7 +330,7 @@ func TestLoadIsTheRecentMaximum(t *testing.T) {
 		require.NoError(t, r.Err)
 	}
 	requireIdle(t, p)
-	require.InDelta(t, 300, q.load, 20, "of two round trips")
+	require.InDelta(t, 300, q.load, 20, "the sum of two round trips")
 	for range 100 {
 		require.NoError(t, run(t.Context(), p, long, "n", 1))
 	}

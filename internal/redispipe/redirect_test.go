@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestContradictoryRedirections has two that send calls to and fro.
+// TestContradictoryRedirections uses two nodes that redirect every call to each other.
 func TestContradictoryRedirections(t *testing.T) {
 	for _, kind := range []string{"MOVED", "ASK"} {
 		t.Run(kind, func(t *testing.T) {
@@ -40,7 +40,7 @@ func fakeCluster(t *testing.T, first *fake) *Pipe {
 	return newPipe(t, c)
 }
 
-// TestRedirections checks where a call goes. The other server has no script.
+// TestRedirections checks that a call follows a redirection to a server that does not know the script.
 func TestRedirections(t *testing.T) {
 	other := newFake(t, func(args []string) string {
 		switch args[0] {
@@ -54,7 +54,7 @@ func TestRedirections(t *testing.T) {
 	_, port, _ := strings.Cut(other.Addr, ":")
 	for reply, asks := range map[string]int{
 		"MOVED 1 " + other.Addr: 0,
-		"MOVED 1 :" + port:      0, // the same host
+		"MOVED 1 :" + port:      0, // no host means the same host
 		"ASK 1 " + other.Addr:   2,
 	} {
 		t.Run(reply, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestInvalidRedirections(t *testing.T) {
 			var refusal redis.Error
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, 1, f.count("evalsha"))
-			require.Len(t, p.cluster.queues, 1, "no client for it")
+			require.Len(t, p.cluster.queues, 1, "no client for an invalid address")
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestRetriesEndAtTheDeadline(t *testing.T) {
 	}
 	requireInTime(t, 20, try)
 	require.Greater(t, f.count("evalsha"), 20)
-	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // if it wasn't in flight just then
+	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // a try fails if the call is in flight at its deadline
 }
 
 // TestRepliesUnderRedirections has two nodes that answer at random with redirections and errors, and callers that
