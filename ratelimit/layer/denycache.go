@@ -19,9 +19,10 @@ import (
 // the block begins, and no denials during the block. A group of takes, such as a policy's, is denied if a take is
 // denied and the cache knows all other takes. All other ops go to the store.
 //
-// Without [DenyCacheOptions.Block], a take passes if and only if it would pass without the cache, with exceptions that deny
-// longer, until the reported RetryAfter at most: another process, or a failed call that took effect, may reset or refund,
-// or charge a GCRA with a higher limit; and a store may evict counters, or have room again, earlier than it reported.
+// A take passes if and only if it would pass without the cache, with two exceptions. In both, the cache denies for longer,
+// until the reported RetryAfter at most. First, another process, or a failed call that took effect, may reset or refund the
+// counter, or charge a GCRA with a higher limit. Second, a store may evict counters, or have room again, earlier than it
+// reported.
 //
 // The results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time; a take of more units than
 // the denied one may have to wait longer. Remaining and ResetAfter are as reported. In a denied group, Violated marks the
@@ -30,31 +31,24 @@ type DenyCacheOptions struct {
 	// MaxKeys is the maximum number of denials, one for each key and rule, rounded up to a power of two of at least 8. A
 	// place takes 16 bytes, and 200 and the key's length while it is used. The zero value means 65,536.
 	MaxKeys int
-	// Block is the minimum time for which this process denies a take after a denial by the store, even if the store would
-	// allow it again.
-	Block time.Duration
 }
 
 // denyCache is the layer of DenyCacheOptions.
 type denyCache struct {
 	inner ratelimit.Store
 	table *denialTable
-	block time.Duration
 	now   func() time.Duration // the time since the layer was made, on a monotonic clock
 }
 
 // newDenyCache returns a cache around inner. It returns an error if an option is out of range.
 func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error) {
 	o.MaxKeys = cmp.Or(o.MaxKeys, 1<<16)
-	if err := cmp.Or(
-		option.Count("layer", "DenyCacheOptions.MaxKeys", o.MaxKeys, 1),
-		option.Duration("layer", "DenyCacheOptions.Block", o.Block, 0),
-	); err != nil {
+	if err := option.Count("layer", "DenyCacheOptions.MaxKeys", o.MaxKeys, 1); err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	now := func() time.Duration { return time.Since(start) }
-	return &denyCache{inner: inner, table: newDenialTable(o.MaxKeys), block: o.Block, now: now}, nil
+	return &denyCache{inner: inner, table: newDenialTable(o.MaxKeys), now: now}, nil
 }
 
 // DoOne allocates nothing if the cache has the denial.

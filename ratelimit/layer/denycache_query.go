@@ -90,13 +90,13 @@ func (q *query) end(ok bool) {
 // keepDenial adds the denial that the result of op i implies, and returns the time of its end.
 func (q *query) keepDenial(i int) time.Duration {
 	op, res := &q.ops[i], &q.results[i]
-	wait, n := q.denialTime(op, res), int64(1)
+	wait, n := denialTime(op, res), int64(1)
 	if wait <= 0 {
 		return 0
 	}
 	switch {
 	case res.Allowed, res.Blocked > 0:
-	case op.Rule.Algorithm() == "window" && q.block == 0:
+	case op.Rule.Algorithm() == "window":
 		n = res.Remaining + 1 // no unit comes back before the end of the window
 	default:
 		n = unitsUpTo(q.ops, i)
@@ -114,18 +114,14 @@ func (q *query) keep(i int, n int64, until time.Duration) {
 	}, q.version, q.now())
 }
 
-// denialTime returns the time for which a result of op denies later takes, 0 if it does not. The store has to see denials
-// that may lead to a Block, and the take that starts [DenyCacheOptions.Block]. Results of other layers are not remembered.
-func (q *query) denialTime(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
-	denied := res.Violated && op.Kind == ratelimit.Take
+// denialTime returns the time for which a result of op denies later takes, or 0 if it does not. The store has to see
+// denials that may lead to a Block. Results of other layers are not remembered.
+func denialTime(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
 	switch {
-	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Block().After > 0 && res.Blocked <= 0,
-		q.block > 0 && !denied:
+	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Block().After > 0 && res.Blocked <= 0:
 		return 0
 	case res.Blocked > 0:
-		return max(res.Blocked, q.block)
-	case denied:
-		return max(res.RetryAfter, q.block)
+		return res.Blocked
 	case res.Violated, res.Allowed && res.Remaining == 0:
 		return res.RetryAfter
 	default:

@@ -112,53 +112,26 @@ func TestDenialOfAWindowIncludesSmallerTakes(t *testing.T) {
 	require.True(t, d.take(1, windowOf(10), 3).Allowed)
 }
 
-// TestStoreSeesDenialsUntilItsBlock has both kinds of blocks.
 func TestStoreSeesDenialsUntilItsBlock(t *testing.T) {
-	for _, o := range []DenyCacheOptions{{}, {Block: time.Second}} {
-		block := ratelimit.Block{After: 3, For: time.Hour}
-		r := ratelimit.GCRA(2, time.Minute).WithBlock(block)
-		d := newDenyTest(t, o)
-		d.take(1, r, 2)
-		for range 3 {
-			require.False(t, d.take(1, r, 1).Allowed)
-		}
-		d.clock.Advance(2 * time.Minute)
-		for _, n := range []int64{1, 2} {
-			res := d.take(0, r, n)
-			require.Equal(t, 58*time.Minute, res.RetryAfter)
-			require.Equal(t, 58*time.Minute, res.Blocked)
-			require.Zero(t, res.Remaining)
-		}
-		_, err := d.DoOne(t.Context(), take(r, "k", 0))
-		require.ErrorIs(t, err, ratelimit.ErrOp)
-		d.clock.Advance(58 * time.Minute)
-		require.True(t, d.take(1, r, 2).Allowed)
-		require.False(t, d.take(1, r, 1).Allowed, "and it counts anew")
+	r := ratelimit.GCRA(2, time.Minute).WithBlock(ratelimit.Block{After: 3, For: time.Hour})
+	d := newDenyTest(t, DenyCacheOptions{})
+	d.take(1, r, 2)
+	for range 3 {
 		require.False(t, d.take(1, r, 1).Allowed)
 	}
-}
-
-func TestDenyCacheBlock(t *testing.T) {
-	for _, r := range localRules(10) {
-		d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
-		d.take(1, r, 10)
-		res := d.take(1, r, 4)
-		require.False(t, res.Allowed, "the store decides: only a denial blocks")
-		d.clock.Advance(59 * time.Minute)
-		require.Equal(t, time.Minute, d.take(0, r, 4).RetryAfter)
-		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
-		d.clock.Advance(time.Minute)
-		require.True(t, d.take(1, r, 4).Allowed)
+	d.clock.Advance(2 * time.Minute)
+	for _, n := range []int64{1, 2} {
+		res := d.take(0, r, n)
+		require.Equal(t, 58*time.Minute, res.RetryAfter)
+		require.Equal(t, 58*time.Minute, res.Blocked)
+		require.Zero(t, res.Remaining)
 	}
-}
-
-// TestPeekStartsNoBlock has a peek that is denied.
-func TestPeekStartsNoBlock(t *testing.T) {
-	d := newDenyTest(t, DenyCacheOptions{Block: time.Hour})
-	d.take(1, windowOf(1), 1)
-	d.do(1, ratelimit.Op{Rule: windowOf(1), Key: "k", N: 1, Kind: ratelimit.Peek})
-	d.clock.Advance(time.Minute)
-	require.True(t, d.take(1, windowOf(1), 1).Allowed)
+	_, err := d.DoOne(t.Context(), take(r, "k", 0))
+	require.ErrorIs(t, err, ratelimit.ErrOp)
+	d.clock.Advance(58 * time.Minute)
+	require.True(t, d.take(1, r, 2).Allowed)
+	require.False(t, d.take(1, r, 1).Allowed, "the store counts denials anew")
+	require.False(t, d.take(1, r, 1).Allowed)
 }
 
 func TestDenialOfAGroupIsRepeated(t *testing.T) {

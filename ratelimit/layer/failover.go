@@ -50,7 +50,7 @@ func (m Mode) String() string {
 //
 // The breaker opens if Ratio of at least ten calls in the last second (or two Timeouts) failed, or if ten calls failed in
 // sequence and none has succeeded for a Timeout. Denials, invalid ops and callers that leave do not count as failures. A
-// panic counts as one and is repeated in the caller. A call is never repeated, and a failed call may have charged.
+// panic of the store does; it is logged. A call is never repeated, and a failed call may have charged.
 // While 256 calls are in flight that have timed out, no other call begins.
 type FailoverOptions struct {
 	// Timeout is the time in which the store has to answer. It should be well below the deadlines of callers, because

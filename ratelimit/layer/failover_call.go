@@ -3,6 +3,7 @@ package layer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -17,7 +18,6 @@ var (
 	errTimeout    = errors.New("layer: the store did not answer in time")
 	errAbandoned  = errors.New("layer: too many calls of the store are in flight")
 	errGoexit     = errors.New("layer: the store ended its goroutine")
-	errPanicked   = errors.New("layer: the store panicked")
 	errCallerLeft = errors.New("layer: the caller has left") // an outcome that the breaker ignores
 )
 
@@ -25,7 +25,6 @@ var (
 type reply struct {
 	results []ratelimit.Result
 	err     error
-	panic   any // with errPanicked
 }
 
 // call calls the store, unless the breaker is open, and waits for the reply or the deadline.
@@ -50,11 +49,8 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 			f.abandoned.Add(-1)
 		}()
 	}
-	outcome := f.breakerOutcome(ctx, r.err)
-	report(outcome)
+	report(f.breakerOutcome(ctx, r.err))
 	switch {
-	case outcome == errPanicked:
-		panic(r.panic)
 	case r.err == nil:
 		f.observeRemaining(ops, r.results, sent)
 		return r.results, nil
@@ -64,14 +60,13 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	return nil, r.err
 }
 
-// callStore calls the store. It sends the reply even after a panic or [runtime.Goexit].
+// callStore calls the store. It sends a reply even after a panic or [runtime.Goexit].
 func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies chan<- reply) {
 	r := reply{err: errGoexit}
 	defer func() {
-		if r.panic = recover(); r.panic != nil {
-			r.err = errPanicked
-			f.o.Logger.ErrorContext(ctx, "rate limit store panicked",
-				slog.Any("panic", r.panic), slog.String("stack", string(debug.Stack())))
+		if p := recover(); p != nil {
+			r.err = fmt.Errorf("layer: the store panicked: %v", p)
+			f.o.Logger.ErrorContext(ctx, "rate limit store panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 		replies <- r
 	}()
@@ -89,7 +84,6 @@ func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	case err == nil, ratelimit.IsOpError(err), errors.Is(err, ratelimit.ErrKeyType):
 		f.lastSuccess.Store(int64(f.now()))
 		return nil
-	case err == errPanicked: // even if the caller has left
 	case ctx.Err() != nil:
 		return errCallerLeft
 	}

@@ -2,7 +2,6 @@ package layer
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,27 +24,6 @@ func TestOpsThatNeedTheStore(t *testing.T) {
 			res, _, err := f.take(window, "k", 1)
 			require.NoError(t, err)
 			require.EqualValues(t, 4, res.Remaining)
-		})
-	}
-}
-
-// TestAddCountNeedsTheStore counts in modes that answer adds without the store.
-func TestAddCountNeedsTheStore(t *testing.T) {
-	for _, mode := range []Mode{Open, Local} {
-		withFailover(t, FailoverOptions{Mode: mode}, func(t *testing.T, f *failoverTest) {
-			meter := ratelimit.Buckets(ratelimit.BucketOptions{Interval: time.Second})
-			limiter, err := ratelimit.NewLimiter(f.failover, meter)
-			require.NoError(t, err)
-			count, err := limiter.AddCount(t.Context(), "k", 2, 0)
-			require.NoError(t, err)
-			require.EqualValues(t, 2, count)
-			f.down()
-			_, err = limiter.Add(t.Context(), "k", 1)
-			require.NoError(t, err, mode)
-			_, err = limiter.AddCount(t.Context(), "k", 1, 0)
-			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
-			_, err = limiter.Count(t.Context(), "k", 0)
-			require.ErrorIs(t, err, ratelimit.ErrStore, mode)
 		})
 	}
 }

@@ -49,8 +49,8 @@ func TestNewErrors(t *testing.T) {
 	_, err = New((*Store)(nil), Options{})
 	require.ErrorContains(t, err, "store is nil")
 	memory, _ := newMemory(t)
-	_, err = New(memory, Options{Lists: &ListsOptions{RetryAfter: -1}, Prepaid: &PrepaidOptions{}}) // whose goroutine ends
-	require.ErrorContains(t, err, "ListsOptions.RetryAfter")
+	_, err = New(memory, Options{Lists: &ListsOptions{Deny: List{Keys: []string{""}}}, Prepaid: &PrepaidOptions{}})
+	require.ErrorContains(t, err, "ListsOptions.Deny")
 	_, err = New(memory, Options{Failover: &FailoverOptions{Timeout: -1}})
 	require.ErrorContains(t, err, "FailoverOptions.Timeout")
 }

@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -20,13 +19,12 @@ import (
 // lists is denied. The zero value has two empty lists.
 //
 // A take, peek or add of an allowed key is Allowed, even above the limit, and is not counted; Remaining is the rule's burst.
-// A take or peek of a denied key is not Allowed; Remaining is 0, and ResetAfter is RetryAfter. These results are from
-// [ratelimit.FromAllowList] and [ratelimit.FromDenyList]. The store runs counts, refunds, resets, and adds of a denied key.
+// A take or peek of a denied key is not Allowed; Remaining is 0, and RetryAfter and ResetAfter are an hour. These results
+// are from [ratelimit.FromAllowList] and [ratelimit.FromDenyList]. The store runs counts, refunds, resets, and adds of a
+// denied key.
 type ListsOptions struct {
 	// Takes of keys on Allow always pass, and takes of keys on Deny never.
 	Allow, Deny List
-	// RetryAfter is the RetryAfter of denied takes. The zero value means an hour.
-	RetryAfter time.Duration
 	// Address returns the addresses in a key, for Networks, or the zero Prefix. Nil means the addresses in a policy's key by
 	// [ratelimit.ByIP] or [ratelimit.IPOptions]. Composite keys need their own function.
 	//
@@ -39,7 +37,6 @@ type ListsOptions struct {
 // listLayer is the layer of ListsOptions.
 type listLayer struct {
 	inner   ratelimit.Store
-	wait    time.Duration
 	address func(key string) netip.Prefix
 	lists   atomic.Pointer[lists]
 }
@@ -51,13 +48,10 @@ type lists struct {
 
 // newLists returns a layer around inner. It returns an error if an option is invalid.
 func newLists(inner ratelimit.Store, o ListsOptions) (*listLayer, error) {
-	if err := option.Duration("layer", "ListsOptions.RetryAfter", o.RetryAfter, 0); err != nil {
-		return nil, err
-	}
 	if o.Address == nil {
 		o.Address = policyAddress
 	}
-	l := &listLayer{inner: inner, wait: cmp.Or(o.RetryAfter, time.Hour), address: o.Address}
+	l := &listLayer{inner: inner, address: o.Address}
 	if err := l.Set(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
@@ -114,7 +108,7 @@ func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (
 	isAsked := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek
 	switch source {
 	case ratelimit.FromDenyList:
-		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Violated: true, RetryAfter: l.wait, ResetAfter: l.wait}
+		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Violated: true, RetryAfter: time.Hour, ResetAfter: time.Hour}
 		answered = isAsked
 	case ratelimit.FromAllowList:
 		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Allowed: true, Remaining: op.Rule.Burst()}
