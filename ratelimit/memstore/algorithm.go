@@ -9,37 +9,36 @@ import (
 // state is the state of one counter.
 type state struct {
 	*entry
-	words []uint32 // of its block in the arena, nil if the entry is enough
+	words []uint32 // of the counter's block in the arena; nil if the entry holds the whole state
 }
 
 // quota is the rest of a counter's quota: the units that pass now, and the microseconds until n units
 // pass and until the quota is full.
 type quota struct{ remaining, retry, reset int64 }
 
-// algorithm is a way of counting. Its methods check and change the state of one counter, whose shard
-// is locked. Times are microseconds of the store's clock, which may go back; prepaid is the op's
-// Prepaid. A method may bring the state up to date if this changes no answer.
+// algorithm is a way of counting. Its methods check and change the state of one counter, whose shard is locked. Times
+// are microseconds of the store's clock, which may go back; prepaid is the op's Prepaid. A method may also drop expired
+// charges from the state.
 //
-// All parameters and results are values, or point to memory of the store. So a call through the
-// interface sends nothing to the heap.
+// All parameters and results are values, or point to memory of the store. So calls through the interface do not allocate.
 type algorithm interface {
-	// wordsNeeded returns the number of words that the state needs before n units are charged, or 0 if
-	// the entry is enough. The state of a new counter is zero.
+	// wordsNeeded returns the number of words that the state must have before n units are charged, or 0 if the entry
+	// holds the whole state. The state of a new counter is zero.
 	wordsNeeded(s state, r *rule, n, now, prepaid int64) int
-	// begin sets a state to that of an unused counter. Its words are zero, and there are as many of them as n units
-	// need. The generation was never used for another counter.
+	// begin initializes the state of a new counter. Its words are zero, and their number is the result of wordsNeeded.
+	// No other counter has the same generation.
 	begin(s state, r *rule, n, now, generation, prepaid int64)
-	// reshape copies a state to zero words, of the number that it needs before n units are charged.
+	// reshape copies a state to other words. They are zero, and their number is the result of wordsNeeded.
 	reshape(s state, r *rule, to []uint32, n, now, prepaid int64)
 	// passes reports whether a take of n units is allowed, and whether n more units can be counted.
 	passes(s state, r *rule, n, now int64) (allowed, fit bool)
-	// quota returns the rest of the quota. The rule has a limit.
+	// quota returns the rest of the quota. It requires a rule with a limit.
 	quota(s state, r *rule, n, now int64) quota
-	// charge charges n units, for which there is room. Its receipt has no Counter.
+	// charge charges n units. The state must have room for them. The caller sets the Counter of the receipt.
 	charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt
-	// count returns the units of the last interval.
+	// count returns the number of units charged in the last interval.
 	count(s state, r *rule, interval, now int64) int64
-	// refund undoes a charge and reports whether the counter still had it. The receipt may be forged.
+	// refund undoes a charge, and reports whether the charge still counted. The receipt may be forged.
 	refund(s state, r *rule, c ratelimit.Receipt, now int64) bool
 }
 
@@ -48,13 +47,13 @@ var algorithms = [...]algorithm{
 	storage.Window: &windowAlgorithm{}, storage.GCRA: &gcraAlgorithm{},
 }
 
-// entryOnly has the methods of an algorithm whose state fits into an entry.
+// entryOnly is embedded in algorithms whose state fits into an entry.
 type entryOnly struct{}
 
 func (entryOnly) wordsNeeded(state, *rule, int64, int64, int64) int   { return 0 }
 func (entryOnly) reshape(state, *rule, []uint32, int64, int64, int64) {}
 
-// rule is a [ratelimit.Rule] as the store reads it.
+// rule holds the numbers of a [ratelimit.Rule].
 type rule storage.Layout
 
 func ruleFor(op *ratelimit.Op) *rule { return (*rule)(op.Rule.Layout()) }
@@ -66,7 +65,7 @@ func (r *rule) hasBlock() bool {
 	return r.Algorithm == storage.Buckets || r.Algorithm == storage.Log
 }
 
-// check sets the fields of res to the result of a take of n units, except for Receipt and the fields of a Block.
+// check sets res to the result of a take of n units, without Receipt and the effect of a Block.
 func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) {
 	if r.Limit == 0 {
 		res.Allowed = true
@@ -82,14 +81,15 @@ func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) 
 	}
 }
 
-// freshResult is the result of check for a counter that does not exist.
+// freshResult returns the result of check for a counter that does not exist.
 func (r *rule) freshResult() ratelimit.Result {
 	return ratelimit.Result{Allowed: true, Limit: r.Limit, Remaining: r.Burst}
 }
 
-// ceilDiv and floorDiv divide by a positive b.
+// ceilDiv returns a / b, rounded up. b is positive.
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
 
+// floorDiv returns a / b, rounded down. b is positive.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

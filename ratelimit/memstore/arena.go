@@ -1,7 +1,7 @@
 package memstore
 
-// arena holds the states that are too large for an entry. The blocks of the same size are in a slice without pointers
-// and without gaps. When a block is freed, the last block replaces it, so that the slice can shrink.
+// arena holds the states that are too large for an entry. Blocks of the same size are in the same slice, which has no
+// pointers and no gaps. When a block is freed, the last block replaces it, so that the slice can shrink.
 type arena struct {
 	classes []class
 	bytes   int64
@@ -14,15 +14,17 @@ type class struct {
 	words []uint32
 }
 
-// blockHead is the number of words before a block's state. They are the hash of the entry that owns the
-// block, which changes when the block moves.
+// blockHead is the number of words before a block's state. They hold the hash of the entry that owns the block, because
+// the entry must be changed when the block moves.
 const blockHead = 2
 
-// A ref is the number of a class and the number of a block in it.
-func newRef(c, i int) int64               { return int64(c)<<32 | int64(i) }
-func splitRef(ref int64) (class, blk int) { return int(ref >> 32), int(ref & (1<<32 - 1)) }
+// newRef returns the reference of block i of class c.
+func newRef(c, i int) int64 { return int64(c)<<32 | int64(i) }
 
-// words returns the state in a block. It is valid until the next take or free.
+// splitRef returns the numbers of the class and the block that a reference contains.
+func splitRef(ref int64) (c, i int) { return int(ref >> 32), int(ref & (1<<32 - 1)) }
+
+// words returns the words of a block's state. They are valid until the next take or free.
 func (a *arena) words(ref int64) []uint32 {
 	c, i := splitRef(ref)
 	return a.classes[c].block(i)[blockHead:]
@@ -32,9 +34,10 @@ func (c *class) block(i int) []uint32 {
 	return c.words[i*c.size : (i+1)*c.size : (i+1)*c.size]
 }
 
+// blocks returns the number of blocks, including free blocks.
 func (c *class) blocks() int { return len(c.words) / c.size }
 
-// classFor returns the number of the class for states of n words.
+// classFor returns the number of the class for states of n words. It makes the class if necessary.
 func (a *arena) classFor(n int) int {
 	size := n + blockHead
 	for i := range a.classes {
@@ -57,8 +60,8 @@ func (a *arena) take(c int, owner uint64) int64 {
 	return newRef(c, i)
 }
 
-// free frees a block. If the last block has moved into its place, free returns the hash of that block's
-// owner, and otherwise 0.
+// free frees a block. If the last block of the class takes its place, free returns the hash of the last block's owner.
+// Otherwise, it returns 0.
 func (a *arena) free(ref int64) (owner uint64) {
 	c, i := splitRef(ref)
 	cl := &a.classes[c]
@@ -73,7 +76,7 @@ func (a *arena) free(ref int64) (owner uint64) {
 	return owner
 }
 
-// resize copies class c to a slice for n blocks.
+// resize changes the number of blocks in class c.
 func (a *arena) resize(c, n int) {
 	cl := &a.classes[c]
 	a.bytes += cl.bytesFor(n) - cl.bytesFor(cl.blocks())
@@ -85,11 +88,11 @@ func (a *arena) resize(c, n int) {
 	cl.words = words
 }
 
-// bytesFor returns the bytes of n blocks.
+// bytesFor returns the size of n blocks in bytes.
 func (c *class) bytesFor(n int) int64 { return allocatedBytes(4 * int64(n) * int64(c.size)) }
 
-// shrink removes the free blocks of a class that has enough of them to be worth a copy. It reports whether there was
-// such a class.
+// shrink removes the free blocks of the first class that has enough of them to be worth a copy. It reports whether there
+// was such a class.
 func (a *arena) shrink() bool {
 	for i := range a.classes {
 		c := &a.classes[i]

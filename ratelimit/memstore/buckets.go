@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// bucketAlgorithm counts in running totals. Its state is
+// bucketAlgorithm counts in time buckets. Its state is
 //
 //	b      epoch: the number of the newest bucket that was charged, time / interval. It never
 //	       decreases: if the clock goes back, this bucket is charged.
@@ -18,13 +18,13 @@ import (
 //	       ring: the totals at the beginning of the newest span/interval + 1 buckets, as wide as the
 //	       total
 //
-// The total minus an entry of the ring is the number of units in that bucket and all later ones, so a
-// count costs the same for each interval. The totals never decrease from older to newer buckets, so a
-// binary search finds the time at which units leave the window. Only differences matter: before a total
-// becomes too large, the total of the oldest bucket is subtracted from all.
+// The current total minus the total at the beginning of a bucket is the number of units in that bucket and all later
+// buckets. So a count takes the same time for every interval. Totals only increase, so a binary search finds the time at
+// which units leave the window. Only differences of totals matter: before a total becomes too large, the total of the
+// oldest bucket is subtracted from all totals.
 type bucketAlgorithm struct{}
 
-// The places of the head and the total among a counter's words.
+// These are the places of the head and of the ring's totals among a counter's words.
 const (
 	ringHead   = 2
 	ringTotals = 3
@@ -36,7 +36,7 @@ func (p *bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
 		if g.wide {
 			return len(s.words)
 		}
-		if n += g.total(); n > math.MaxUint32 { // reads the oldest only now: it is far away in memory
+		if n += g.total(); n > math.MaxUint32 { // the oldest total is read only now, because it is far away in memory
 			n -= g.totalBefore(int64(r.Buckets))
 		}
 	}
@@ -67,7 +67,7 @@ func (p *bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit b
 	return allowed, n <= layout.MaxCount-total || n <= layout.MaxCount-(total-g.totalBefore(int64(r.Buckets)))
 }
 
-// quota counts the current bucket and as many before it as touch the last Per.
+// quota counts the current bucket and all earlier buckets that overlap the last Per.
 func (p *bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	g := p.ring(s, r, now)
 	back, total := int64(r.Window), g.total()
@@ -117,17 +117,17 @@ func (p *bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int6
 	return true
 }
 
-// ring has the totals: index 0 is the current total, and the others are a circle of buckets.
+// ring holds the totals: index 0 is the current total, and the following totals are a circular list of buckets.
 type ring struct {
 	words  []uint32
-	wide   bool  // two words for each total
-	size   int64 // buckets in the circle
-	epoch  int64 // the newest of them
+	wide   bool  // a total has two words
+	size   int64 // the number of buckets in the list
+	epoch  int64 // the newest bucket in the list
 	newest int64 // the current bucket
-	head   int64 // place of epoch, from 0 to size-1
+	head   int64 // the place of epoch in the list, from 0 to size-1
 }
 
-// ring returns the ring of a state.
+// ring returns the ring of a counter.
 func (*bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
 	g.wide = int64(len(g.words)) > g.size+1
@@ -137,7 +137,7 @@ func (*bucketAlgorithm) ring(s state, r *rule, now int64) ring {
 	return g
 }
 
-// advance begins the buckets between epoch and newest, or all buckets after a long gap.
+// advance adds the buckets after epoch up to newest to the list. After a long gap, it replaces the whole list.
 func (g *ring) advance(s state) {
 	for range min(g.newest-g.epoch, g.size) {
 		if g.head++; g.head == g.size {
@@ -166,7 +166,7 @@ func (g *ring) set(i, v int64) {
 
 func (g *ring) total() int64 { return g.get(0) }
 
-// maxTotal returns the largest total that fits and is exact.
+// maxTotal returns the largest total that the ring can hold.
 func (g *ring) maxTotal() int64 {
 	if g.wide {
 		return layout.MaxCount
@@ -174,7 +174,7 @@ func (g *ring) maxTotal() int64 {
 	return math.MaxUint32
 }
 
-// indexOf returns the index of the bucket that is back before epoch.
+// indexOf returns the index of the bucket that is a number of buckets before epoch.
 func (g *ring) indexOf(back int64) int64 {
 	i := g.head - back
 	if i < 0 {
@@ -183,8 +183,8 @@ func (g *ring) indexOf(back int64) int64 {
 	return 1 + i
 }
 
-// totalBefore returns the total at the beginning of the bucket that is back before newest. It is the
-// current total for a bucket after epoch.
+// totalBefore returns the total at the beginning of the bucket that is a number of buckets before newest. For a bucket
+// after epoch, this is the current total.
 func (g *ring) totalBefore(back int64) int64 {
 	if back -= g.newest - g.epoch; back < 0 {
 		return g.total()
@@ -192,7 +192,7 @@ func (g *ring) totalBefore(back int64) int64 {
 	return g.get(g.indexOf(back))
 }
 
-// rebase makes the totals as small as possible.
+// rebase subtracts the total of the oldest bucket from all totals.
 func (g *ring) rebase(r *rule) {
 	base := g.totalBefore(int64(r.Buckets))
 	for i := range g.size + 1 {
@@ -200,8 +200,8 @@ func (g *ring) rebase(r *rule) {
 	}
 }
 
-// timeUntil returns the time until at least need of the units are older than the window, which has
-// back+1 buckets. need is at most the total.
+// timeUntil returns the time until all units up to a total of need have left the window, which has back+1 buckets. need
+// is at most the current total.
 func (g *ring) timeUntil(r *rule, back, need, now int64) int64 {
 	out := int(back)
 	if g.totalBefore(0) >= need {

@@ -26,6 +26,7 @@ func (l *events) timeOfNew(now, prepaid int64) int64 {
 	return at
 }
 
+// wordsOf returns the words of event i.
 func (l *events) wordsOf(i int) []uint32 {
 	if i += l.head; i >= l.room {
 		i -= l.room
@@ -81,7 +82,7 @@ func (l *events) unitsBefore(i int) int64 {
 
 func (l *events) total() int64 { return l.unitsBefore(l.count) }
 
-// firstAfter returns the first event after a time.
+// firstAfter returns the number of the first event after a time, or the number of events if there is none.
 func (l *events) firstAfter(at int64) int {
 	if l.count == 0 || l.timeOf(0) > at {
 		return 0
@@ -92,7 +93,7 @@ func (l *events) firstAfter(at int64) int {
 // unitsSince returns the units charged after a time.
 func (l *events) unitsSince(at int64) int64 { return l.total() - l.unitsBefore(l.firstAfter(at)) }
 
-// timeReached returns the time of the event whose sum reached n.
+// timeReached returns the time of the first event whose sum is at least n.
 func (l *events) timeReached(n int64) int64 {
 	return l.timeOf(sort.Search(l.count-1, func(i int) bool { return l.unitsThrough(i) >= n }))
 }
@@ -115,7 +116,7 @@ func (l *events) setCount(n int) {
 	l.words[logCount] = uint32(n)
 }
 
-// rebase makes the times and sums as small as they can be.
+// rebase reduces all times and sums by those of the first event.
 func (l *events) rebase() {
 	base, floor := l.timeOf(0), l.unitsBefore(0)
 	for i := range l.count {
@@ -126,7 +127,7 @@ func (l *events) rebase() {
 	l.setFloor(0)
 }
 
-// widthFor returns the number of words of an event that has numbers up to n.
+// widthFor returns the number of words that an event needs for numbers up to n.
 func widthFor(n int64) int {
 	width := 2
 	for n > maxOfWidth(width) {
@@ -135,7 +136,7 @@ func widthFor(n int64) int {
 	return width
 }
 
-// maxOfWidth returns the largest number in an event of that width.
+// maxOfWidth returns the largest number that an event of this width can hold.
 func maxOfWidth(width int) int64 {
 	if width == 4 {
 		return math.MaxInt64

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// evict looks at all entries of a table of up to exactSlots, as in each store of up to 511 counters,
-	// and at sample entries of a larger one.
+	// evict compares all entries of a table with up to exactSlots slots, such as that of a store of up to 511 counters.
+	// In a larger table, it compares only sample entries.
 	exactSlots = 1024
 	sample     = 32
-	sweepSlots = 4 // slots that sweep looks at for each new entry
-	// grace is how long an unused counter is kept while there is room, in microseconds: a clock may go
-	// back by this time without the loss of a charge.
+	sweepSlots = 4 // the number of slots that sweep checks for each new entry
+	// grace is the time in microseconds for which sweep keeps a counter after its quota is full again. If the clock goes
+	// back by less, no charge is lost.
 	grace = 10_000_000
 )
 
-// makeRoom makes entries and blocks for all charges of the group, so that charging cannot fail. If there
-// is no room, it makes nothing, and reports that the group is denied or returns ErrNoRoom.
+// makeRoom makes the entries and blocks that all charges of the group need, so that charging cannot fail. If there is no
+// room, it makes none of them, and either reports that the group is denied or returns ErrNoRoom.
 func (g *group) makeRoom() (denied bool, err error) {
 	for i := range g.ops {
 		op := &g.ops[i]
@@ -35,7 +35,7 @@ func (g *group) makeRoom() (denied bool, err error) {
 	return false, nil
 }
 
-// insertFresh inserts an unused counter, without its block. It returns nil if there is no room.
+// insertFresh inserts a new counter, without its block. It returns nil if there is no room.
 func (g *group) insertFresh(hash uint64, r *rule) *entry {
 	e := g.insert(hash)
 	switch {
@@ -49,8 +49,7 @@ func (g *group) insertFresh(hash uint64, r *rule) *entry {
 	return e
 }
 
-// growEntry gives the counter of hash the words that it needs before n units are charged. It reports
-// whether there was room.
+// growEntry gives a counter the words that it must have before n units are charged. It reports whether there was room.
 func (g *group) growEntry(hash uint64, r *rule, n, prepaid int64) bool {
 	if !r.hasBlock() {
 		return true
@@ -64,7 +63,7 @@ func (g *group) growEntry(hash uint64, r *rule, n, prepaid int64) bool {
 	if !g.reserve(class) {
 		return false
 	}
-	s = g.state(g.table.find(hash)) // it may have moved
+	s = g.state(g.table.find(hash)) // reserve may have moved the entry
 	old, ref := s.a, g.arena.take(class, hash)
 	to := g.arena.words(ref)
 	if old == noBlock {
@@ -78,8 +77,8 @@ func (g *group) growEntry(hash uint64, r *rule, n, prepaid int64) bool {
 	return true
 }
 
-// undoMakeRoom removes the counters that makeRoom has made for the ops up to last. It may also remove
-// other unused counters, which makes no difference.
+// undoMakeRoom removes the counters that makeRoom has made for the ops up to last. It may also remove other counters of
+// these ops whose quota is full, which changes no result.
 func (g *group) undoMakeRoom(last int) {
 	for i := range last + 1 {
 		hash := ruleFor(&g.ops[i]).hash(g.key)
@@ -89,8 +88,8 @@ func (g *group) undoMakeRoom(last int) {
 	}
 }
 
-// denyOrFail decides about a group for whose op i there is no room: DenyNew denies a take, if there will
-// be room later. Otherwise the group fails.
+// denyOrFail returns the result of makeRoom if there is no room for op i. With DenyNew, a take is denied if there will be
+// room later. In all other cases, the group fails.
 func (g *group) denyOrFail(i int) (denied bool, err error) {
 	if g.ops[i].Kind == ratelimit.Take && g.wait > 0 {
 		g.out[i].Violated = true
@@ -99,7 +98,7 @@ func (g *group) denyOrFail(i int) (denied bool, err error) {
 	return false, fmt.Errorf("%w: %d bytes and %d counters of at most %d and %d", ratelimit.ErrNoRoom, g.bytes(), g.table.used, g.maxBytes, g.maxUsed)
 }
 
-// insert adds an entry of an unused counter. It returns nil if there is no room.
+// insert adds an entry for a new counter. It returns nil if there is no room.
 func (g *group) insert(hash uint64) *entry {
 	g.sweep()
 	for g.table.used >= g.maxUsed || g.table.full() && !g.grow() {
@@ -109,7 +108,7 @@ func (g *group) insert(hash uint64) *entry {
 	}
 	e := g.table.insert(hash)
 	for e == nil {
-		// The hash belongs into the tail, which is full.
+		// The entry belongs into the tail, which is full.
 		if !g.grow() && !g.evict(int(g.table.homes), len(g.table.slots)) {
 			return nil
 		}
@@ -148,8 +147,8 @@ func (g *group) reserve(class int) bool {
 	}
 }
 
-// evict removes the entry in a range of slots that may be forgotten first. It reports whether there was
-// one. It never removes an entry of the group. With DenyNew, it removes only unused counters.
+// evict removes the entry with the earliest until in a range of slots, and reports whether it has removed one. It never
+// removes an entry of the group. With DenyNew, it only removes a counter whose quota is full again.
 func (g *group) evict(from, to int) bool {
 	best := -1
 	seen, slots := 0, g.table.slots
@@ -183,7 +182,7 @@ func (g *group) evict(from, to int) bool {
 	return true
 }
 
-// sweep looks at the next few slots and removes counters that have long been unused, so that they do not
+// sweep checks the next few slots and removes counters whose quota has been full for some time, so that they do not
 // accumulate.
 func (g *group) sweep() {
 	for range min(sweepSlots, len(g.table.slots)) {
@@ -199,7 +198,7 @@ func (g *group) sweep() {
 	}
 }
 
-// owns reports whether the entry of hash belongs to an op of the group.
+// owns reports whether the entry with this hash belongs to an op of the group.
 func (g *group) owns(hash uint64) bool {
 	for i := range g.ops {
 		r := ruleFor(&g.ops[i])

@@ -15,7 +15,8 @@ func (*gcraAlgorithm) begin(s state, _ *rule, _, now, _, _ int64) { s.a, s.b = n
 
 func (r *rule) gcra() gcra.Rule { return gcra.Rule{Limit: r.Limit, Burst: r.Burst, Per: r.Per} }
 
-// passes multiplies only an n up to the burst, so that the product fits. An allowed take can be counted.
+// passes compares n with the burst before it multiplies, so that the product does not overflow. The level has room for
+// every allowed take.
 func (*gcraAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
 	level := r.gcra().Level(s.a, s.b, now)
 	allowed = n <= r.Burst && n*r.Per <= r.Burst*r.Per-level
@@ -28,11 +29,11 @@ func (*gcraAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-// charge raises the level at least to the units that leak until prepaid has passed: prepaid units must
-// still be in the level when they are spent.
+// charge first raises the level to the units that leak until prepaid has passed, because the prepaid units must still be
+// in the level when they are spent.
 func (*gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
 	if s.b == 0 {
-		s.a = now // as in a new counter; the clock may have gone back since
+		s.a = now // the clock may have gone back since the counter began
 	}
 	s.b = max(r.gcra().Level(s.a, s.b, now), prepaid*r.Limit) + n*r.Per
 	s.a = max(s.a, now)

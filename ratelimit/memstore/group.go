@@ -6,15 +6,15 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// group runs a group of ops on a shard, which is locked. A group that is denied or fails changes only
-// the denials that a Block counts.
+// group runs a group of ops on a shard, which is locked. If the group is denied or fails, it changes nothing except the
+// number of denials that a Block counts.
 type group struct {
 	*shard
 	ops []ratelimit.Op
-	out []ratelimit.Result // one for each op; while takes are checked, only Violated has a meaning
+	out []ratelimit.Result // of the ops; until takes have been checked, only Violated is set
 	key uint64             // the hash of the ops' key
 	now int64
-	// wait is set if the shard is full and denies new counters: the time until there may be room.
+	// wait is the time until there may be room, if the shard is full and denies new counters.
 	wait int64
 }
 
@@ -45,7 +45,7 @@ func (g *group) do() error {
 	return nil
 }
 
-// take checks all takes, then makes room for all charges, and then charges.
+// take checks all takes, makes room for all charges, and then charges.
 func (g *group) take() error {
 	denied, err := g.check()
 	if err == nil && !denied {
@@ -64,8 +64,8 @@ func (g *group) take() error {
 	return nil
 }
 
-// check reports whether a take is denied. A take must pass together with those before it in the group.
-// check returns an error only if no take is denied and a counter could not hold the units.
+// check reports whether a take is denied. A take must pass together with the takes before it in the group. If no take is
+// denied but a counter cannot hold the units, check returns ErrOverflow.
 func (g *group) check() (denied bool, err error) {
 	for i := range g.ops {
 		r := ruleFor(&g.ops[i])
@@ -86,7 +86,7 @@ func (g *group) check() (denied bool, err error) {
 	return false, err
 }
 
-// add charges units even beyond the limit and during a Block.
+// add charges units, even beyond the limit or during a Block.
 func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
 	r := ruleFor(op)
 	if op.N == 0 {
@@ -106,7 +106,7 @@ func (g *group) add(op *ratelimit.Op, out *ratelimit.Result) error {
 	return nil
 }
 
-// find returns the state of the key's counter of r. Its entry is nil if the counter does not exist.
+// find returns the state of r's counter for the key. The state's entry is nil if the counter does not exist.
 func (g *group) find(r *rule) state {
 	e := g.table.find(r.hash(g.key))
 	if e == nil {
@@ -115,7 +115,7 @@ func (g *group) find(r *rule) state {
 	return g.state(e)
 }
 
-// evaluate returns the result that a take of n units would have without a Block.
+// evaluate returns the result that a take of n units would have if there were no Block.
 func (g *group) evaluate(r *rule, n int64) (res ratelimit.Result) {
 	s := g.find(r)
 	if s.entry == nil {
@@ -132,7 +132,7 @@ func (g *group) peek(r *rule, n int64) ratelimit.Result {
 	return res
 }
 
-// applyBlock changes a result for a time in which no take passes.
+// applyBlock changes a result if no take can pass for the time left.
 func applyBlock(r *ratelimit.Result, left int64) {
 	if left <= 0 {
 		return
@@ -159,12 +159,12 @@ func (g *group) deny(i int) {
 	out.Allowed, out.Violated = false, violated
 }
 
-// The denials of a rule with a Block are an entry of their own:
+// A Block's denials are counted in an entry of their own:
 //
-//	until  the end of the block or, before the block, of the Per in which denials are counted
-//	a      the number of denials; the block lasts if it is BlockAfter or more
+//	until  the end of the block or, before the block begins, the end of the Per in which denials are counted
+//	a      the number of denials; from BlockAfter on, there is a block
 
-// blockTimeLeft returns how long r's block of the key still lasts. It is 0 or less without a block.
+// blockTimeLeft returns how long r still blocks the key. The result is 0 or less if there is no block.
 func (g *group) blockTimeLeft(r *rule) int64 {
 	if r.BlockAfter == 0 {
 		return 0
@@ -176,8 +176,8 @@ func (g *group) blockTimeLeft(r *rule) int64 {
 	return e.until - g.now
 }
 
-// countDenial counts a denial and returns how long the block then lasts. A denial does not prolong a
-// block. If the shard is full and denies new counters, it does not count denials of new keys.
+// countDenial counts a denial and returns how long the block then lasts. A denial does not prolong a block. If there is no
+// room for the entry, the denial is not counted.
 func (g *group) countDenial(r *rule) int64 {
 	if r.BlockAfter == 0 {
 		return 0
@@ -198,7 +198,7 @@ func (g *group) countDenial(r *rule) int64 {
 	return g.blockTimeLeft(r)
 }
 
-// charge charges the op's units. The counter exists and has room. The result is that for the next unit.
+// charge charges the op's units. The counter must exist and have room. The result says when the next unit can pass.
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleFor(op)
 	s, a := g.find(r), r.algorithm()
@@ -230,7 +230,7 @@ func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	return res
 }
 
-// hash returns the hash of the key's counter of r.
+// hash returns the hash of r's counter for the key with a hash.
 func (r *rule) hash(key uint64) uint64 {
 	h := (key ^ r.ID) &^ 1
 	if r.hasBlock() {
@@ -239,7 +239,7 @@ func (r *rule) hash(key uint64) uint64 {
 	return max(h, 2) // 0 is an empty slot
 }
 
-// blockHash returns the hash of the key's denials by r.
+// blockHash returns the hash of the entry that counts r's denials of a key.
 func (r *rule) blockHash(key uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	which := ((r.ID^uint64(r.BlockAfter))*odd ^ uint64(r.BlockFor)) * odd

@@ -15,15 +15,15 @@ import (
 //	       width: the words of an event
 //	       ring:  the events; each is a time and the sum of the units up to and including it
 //
-// The time and the sum each take half of an event's words: 32, 48 or 64 bits. Both only increase, so
-// binary searches find the units of a window and the time at which units leave it. Only differences
-// matter: before a number no longer fits, base and floor move to the first event.
+// The time and the sum each take half of an event's words: 32, 48 or 64 bits. Both only increase, so binary searches find
+// the units of a window and the time at which units leave it. Only differences of times and sums matter: before a number
+// no longer fits, all numbers are reduced by those of the first event.
 //
-// Events are in order of time. If the clock has gone back, or after a prepaid charge, a charge has the
-// time of the newest event. The window always ends at the clock's time.
+// Events are in order of time. If the newest event is later than the clock, because the clock has gone back or the event
+// was prepaid, a new charge gets the time of the newest event. The window always ends at the clock's time.
 type logAlgorithm struct{}
 
-// The places of a log's words.
+// These are the places of a log's words.
 const (
 	logFloor  = 2
 	logHead   = 4
@@ -43,9 +43,8 @@ func (p *logAlgorithm) wordsNeeded(s state, r *rule, n, now, prepaid int64) int 
 	return logEvents + room*width
 }
 
-// neededShape drops the events that have left the window. It returns the number and the width of the
-// events for which the log needs room before n units are charged. Room grows by an eighth, and shrinks
-// when two thirds of it are empty.
+// neededShape drops the events that have left the window. It returns the number and the width of the events for which the
+// log must have room before n units are charged. The room grows by an eighth, and shrinks when two thirds of it are empty.
 func (*logAlgorithm) neededShape(s state, r *rule, n, now, prepaid int64) (room, width int) {
 	l := eventsOf(s)
 	at := l.timeOfNew(now, prepaid)

@@ -6,8 +6,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// shard is a part of a [Store] with its own lock and bounds. All counters of a key are in one shard, so
-// one lock makes a group atomic.
+// shard is a part of a [Store] with its own lock and bounds. All counters of a key are in the same shard, and so its lock
+// makes a group atomic.
 type shard struct {
 	mu          sync.Mutex
 	table       table
@@ -23,10 +23,10 @@ type shard struct {
 	_ [64]byte // keeps the next shard's lock on another cache line
 }
 
-// noBlock is the ref of an entry that does not have its block yet.
+// noBlock is stored instead of a block's reference in an entry whose block has not been made yet.
 const noBlock = -1
 
-// do runs one group of ops on the key with a hash.
+// do runs a group of ops. key is the hash of the group's key.
 func (s *shard) do(ops []ratelimit.Op, out []ratelimit.Result, key uint64, now int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,8 @@ func (s *shard) do(ops []ratelimit.Op, out []ratelimit.Result, key uint64, now i
 	return g.do()
 }
 
-// take is a fast path of do for one take without Prepaid and Block, on a counter that exists and needs no
-// more room. Otherwise, it changes nothing and returns false. out is zero.
+// take is a fast path of do for a single take without Prepaid and Block. If the counter does not exist or needs more room,
+// take changes nothing and returns false. out must be zero.
 func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *shard) size() (used int, bytes int64) {
 
 func (s *shard) bytes() int64 { return tableBytes(s.table.homes) + s.arena.bytes }
 
-// state returns the state of an entry.
+// state returns the state of the counter of an entry.
 func (s *shard) state(e *entry) state {
 	if e.hash&1 == 0 || e.a == noBlock {
 		return state{entry: e}
@@ -78,14 +78,14 @@ func (s *shard) state(e *entry) state {
 	return state{e, s.arena.words(e.a)}
 }
 
-// forget removes the entry of hash if there is one.
+// forget removes the entry that has a hash, if there is one.
 func (s *shard) forget(hash uint64) {
 	if s.table.find(hash) != nil {
 		s.remove(int(s.table.slotOf(hash)))
 	}
 }
 
-// remove removes the entry in a slot, and its block.
+// remove removes the entry in a slot and frees the entry's block.
 func (s *shard) remove(slot int) {
 	e := s.table.slots[slot]
 	s.table.remove(slot)

@@ -15,15 +15,15 @@ import (
 
 // Options configure a [Store]. The zero value is usable.
 type Options struct {
-	// MaxKeys is the maximum number of counters. A key has one for each rule that has charged it, and one
-	// for each Block that counts denials or lasts. The zero value means 100,000.
+	// MaxKeys is the maximum number of counters. A key has a counter for each rule that has charged it, and another
+	// for each Block that counts its denials. The zero value means 100,000.
 	MaxKeys int
-	// MaxBytes is the maximum memory for the counters, including free slots, at least 1 MiB. The zero value
+	// MaxBytes is the maximum memory for the counters, including free slots. It must be at least 1 MiB. The zero value
 	// means 128 MiB, which is enough for 100,000 counters of the default bucket rule.
 	MaxBytes int64
-	// WhenFull decides about new counters when there is no room. The zero value means EvictNearestFull.
+	// WhenFull says what happens to new counters when the store is full. The zero value means EvictNearestFull.
 	WhenFull WhenFull
-	// Clock returns the time. It may go back; then counts are kept longer. Nil means the monotonic time.
+	// Clock returns the time. If the time goes back, counts are kept longer. Nil means this machine's monotonic clock.
 	Clock func() time.Time
 }
 
@@ -31,20 +31,20 @@ type Options struct {
 type WhenFull uint8
 
 const (
-	// EvictNearestFull forgets the counter whose full quota comes back first. A store with more than 500
-	// counters chooses the best of 32 or more. A client that can invent keys makes the store forget others,
-	// so the bounds should exceed the number of honest clients.
+	// EvictNearestFull forgets the counter that will have its full quota again first. A store with more than 500
+	// counters chooses from a sample of at least 32. A client that can invent keys makes the store forget other
+	// clients, so the bounds should exceed the number of honest clients.
 	EvictNearestFull WhenFull = iota
-	// DenyNew denies takes that would make a new counter or let a log grow. RetryAfter is the time until
-	// one of 32 or more other counters will be forgotten. An Add returns [ratelimit.ErrNoRoom], and a new
-	// Block does not begin. A client that can invent keys locks out new clients, but does not escape its
-	// limit.
+	// DenyNew denies takes that would make a new counter or let a log grow. RetryAfter is the time until a
+	// counter from such a sample can be forgotten. An Add returns [ratelimit.ErrNoRoom], and a new Block does not
+	// begin. A client that can invent keys locks out new clients, but does not escape its limit.
 	DenyNew
 )
 
 const (
-	minBytes = 1 << 20
-	// Each shard evicts by itself, which is only exact enough if the shard is large.
+	minBytes = 1 << 20 // of a store, and of each shard
+	// keysPerShard is the minimum size of the shards if there are several. Each shard chooses only from its own counters
+	// when it evicts, and so a small shard would choose badly.
 	keysPerShard = 256
 	maxShards    = 64
 )
@@ -52,14 +52,14 @@ const (
 // Store is a [ratelimit.Store] in this process's memory. It is safe for concurrent use. It has no goroutine
 // and needs no closing.
 //
-// A counter takes 37 to 47 bytes, which includes all of a GCRA, a fixed window, or the denials of a Block. A
-// bucket takes 4 to 5 bytes more, or 8 to 10 if the counter has more than 2^32 units, and an event of a log 8
-// to 15. The store does not keep keys: it identifies a counter by 63 bits of a keyed hash. With a million
-// counters, the probability that any two are confused is about 5·10⁻⁸.
+// A counter takes 37 to 47 bytes. A GCRA, a fixed window and the denials of a Block need no more. Each bucket takes
+// 4 to 5 additional bytes, or 8 to 10 if the counter has more than 2^32 units, and each event of a log takes 8 to 15.
+// The store does not keep keys: it identifies a counter by 63 bits of a keyed hash. With a million counters, the
+// probability that any two are confused is about 5·10⁻⁸.
 //
-// A full store first forgets counters that equal unused ones, and then does what [WhenFull] says.
+// A full store first forgets counters whose quota is full again, and then does what [WhenFull] says.
 type Store struct {
-	shards []shard // their number is a power of two
+	shards []shard // a power of two of them
 	seed   maphash.Seed
 	clock  func() time.Time // nil for time.Now
 	start  time.Time
@@ -143,8 +143,7 @@ func (m *Store) runGroup(ops []ratelimit.Op, out []ratelimit.Result) error {
 	return m.shardFor(key).do(ops, out, key, m.now())
 }
 
-// Len returns the number of counters. It includes counters that equal unused ones and have not been forgotten
-// yet.
+// Len returns the number of counters. It includes counters whose quota is full again, until they are forgotten.
 func (m *Store) Len() int {
 	var n int
 	for i := range m.shards {
@@ -166,8 +165,7 @@ func (m *Store) Bytes() int64 {
 
 func (m *Store) shardFor(key uint64) *shard { return &m.shards[key&uint64(len(m.shards)-1)] }
 
-// now returns the time in microseconds. It adds the time since the store's start to the start, and so uses the
-// monotonic reading of the clock if there is one.
+// now returns the time in microseconds. Sub uses the monotonic reading of the clock if there is one.
 func (m *Store) now() int64 {
 	if m.clock == nil {
 		return m.begin + time.Since(m.start).Microseconds()

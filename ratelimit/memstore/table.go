@@ -4,24 +4,23 @@ import "math/bits"
 
 // table finds the entries of a shard by hash. It has no pointers, so the garbage collector does not scan it.
 //
-// The table uses linear probing and keeps entries in the order of their hashes: the home of an entry
-// increases with its hash. A lookup stops at the first empty slot or larger hash, and there are no
-// tombstones. Behind the homes is a tail for entries that do not fit before it. Its last slot is always
-// empty, so every lookup ends.
+// The table uses linear probing and keeps entries in the order of their hashes: larger hashes have later homes. A lookup
+// stops at the first empty slot or larger hash, and there are no tombstones. The homes are followed by a tail for entries
+// that have been pushed out of the last homes. The tail's last slot is always empty, and so every lookup ends.
 type table struct {
 	slots []entry
 	homes uint64
 	used  int
 }
 
-// entry is one counter. A pointer to an entry is valid until the next insert or remove.
+// entry is a counter. A pointer to an entry is valid until the next insert or remove.
 type entry struct {
-	// hash identifies the key and the counter. It is 0 in an empty slot. Its lowest bit is 1 if the state
-	// has a block in the arena.
+	// hash identifies the key and the rule's counter. It is 0 in an empty slot. Its lowest bit is 1 if the counter has a
+	// block in the arena.
 	hash uint64
-	// until is the time from which the counter equals an unused one and may be forgotten, in microseconds.
+	// until is the time, in microseconds, from which the quota is full again and the counter may be forgotten.
 	until int64
-	// a and b are the algorithm's state. If the state has a block, a is the block's ref.
+	// a and b are the algorithm's state. If the counter has a block, a is the block's reference.
 	a, b int64
 }
 
@@ -30,14 +29,16 @@ const (
 	minHomes   = 8
 )
 
+// tailSlots returns the number of slots in the tail.
 func tailSlots(homes uint64) uint64 { return 8 + homes/64 }
 
+// homeOf returns the slot in which an entry is placed if the slot is free.
 func (t *table) homeOf(hash uint64) uint64 {
 	high, _ := bits.Mul64(hash, t.homes)
 	return high
 }
 
-// find returns the entry of hash, or nil if there is none.
+// find returns the entry that has a hash, or nil if there is none.
 func (t *table) find(hash uint64) *entry {
 	if t.used == 0 {
 		return nil
@@ -49,10 +50,10 @@ func (t *table) find(hash uint64) *entry {
 	return &t.slots[i]
 }
 
-// slotOf returns the slot that has the entry of hash, or in which it would be inserted.
+// slotOf returns the slot that has the entry of a hash, or in which the entry would be inserted.
 func (t *table) slotOf(hash uint64) uint64 {
 	i := t.homeOf(hash)
-	// The hash 0 of an empty slot becomes the largest number.
+	// The subtraction turns the hash 0 of an empty slot into the largest number.
 	for t.slots[i].hash-1 < hash-1 {
 		i++
 	}
@@ -62,7 +63,7 @@ func (t *table) slotOf(hash uint64) uint64 {
 // full reports whether the table has to grow before the next insert.
 func (t *table) full() bool { return uint64(t.used) >= t.homes/8*7 }
 
-// insert adds an entry of a new hash. It returns nil if the tail is full.
+// insert adds an entry with a new hash. It returns nil if the tail is full.
 func (t *table) insert(hash uint64) *entry {
 	i := t.slotOf(hash)
 	gap := i
@@ -78,7 +79,7 @@ func (t *table) insert(hash uint64) *entry {
 	return &t.slots[i]
 }
 
-// remove removes the entry in slot i, and moves the entries behind it that are not in their homes.
+// remove removes the entry in slot i. It moves the following entries one slot back, up to the first entry in its home.
 func (t *table) remove(i int) {
 	end := i + 1
 	for t.slots[end].hash != 0 && t.homeOf(t.slots[end].hash) < uint64(end) {
@@ -89,10 +90,10 @@ func (t *table) remove(i int) {
 	t.used--
 }
 
-// grownHomes returns the number of homes after the table grows, which is by a quarter.
+// grownHomes returns a number of homes that is larger by a quarter.
 func (t *table) grownHomes() uint64 { return max(minHomes, (t.homes+t.homes/4+7)/8*8) }
 
-// grow copies the table to a larger one.
+// grow moves the entries to a table with at least this number of homes.
 func (t *table) grow(homes uint64) {
 	for ; ; homes += homes / 4 {
 		bigger := table{slots: make([]entry, homes+tailSlots(homes)), homes: homes, used: t.used}
@@ -103,7 +104,7 @@ func (t *table) grow(homes uint64) {
 	}
 }
 
-// copyFrom copies the slots of another table. It reports whether the entries fit.
+// copyFrom copies the entries of another table. It reports whether they fit.
 func (t *table) copyFrom(from []entry) bool {
 	var next uint64
 	for i := range from {
@@ -120,7 +121,7 @@ func (t *table) copyFrom(from []entry) bool {
 	return true
 }
 
-// tableBytes returns the bytes of a table with a number of homes.
+// tableBytes returns the size of a table in bytes.
 func tableBytes(homes uint64) int64 {
 	if homes == 0 {
 		return 0
@@ -128,8 +129,8 @@ func tableBytes(homes uint64) int64 {
 	return allocatedBytes(entryBytes * int64(homes+tailSlots(homes)))
 }
 
-// allocatedBytes returns the bytes that the allocator uses for n bytes. It allocates whole pages if n is
-// large, and rounds up a small n by little.
+// allocatedBytes returns the number of bytes that Go allocates for an object of n bytes. Large objects take whole pages.
+// For small objects, the difference is negligible.
 func allocatedBytes(n int64) int64 {
 	const page = 8 << 10
 	if n <= 32<<10 {

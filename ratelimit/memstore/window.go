@@ -5,13 +5,13 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// windowAlgorithm counts in windows that begin with their first charge. Its state is
+// windowAlgorithm counts the units in a window that begins with its first charge. Its state is
 //
 //	until  the end of the window
-//	a      the units used in it
+//	a      the units charged in the window
 //	b      the generation of the counter
 //
-// If the clock goes back, the newest window continues.
+// If the clock goes back, the window lasts longer.
 type windowAlgorithm struct{ entryOnly }
 
 func (*windowAlgorithm) begin(s state, _ *rule, _, now, generation, _ int64) {
@@ -50,7 +50,7 @@ func (*windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Rece
 	return ratelimit.Receipt{N: n, At: s.until, Generation: s.b}
 }
 
-// refund does not end the window, even if it has no units left.
+// refund does not end the window, even if no units are left in it.
 func (p *windowAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	if c.N <= 0 || c.N > p.count(s, r, 0, now) || c.At != s.until || c.Generation != s.b {
 		return false
