@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// plan describes the effects of the end of a request on its session.
+// plan describes what the end of a request does to its session.
 type plan struct {
 	redacted
 	delta  *storage.Delta // to save, or nil
@@ -34,7 +34,7 @@ func (m *Manager) commit(ctx context.Context, s Session, _ int, h http.Header) e
 	return nil
 }
 
-// plan is called when the session refuses further writes.
+// plan returns what the end of the request does. It is called once the session refuses further writes.
 func (s *state) plan() plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +82,8 @@ func (m *Manager) newDelta(t token) storage.Delta {
 	}
 }
 
-// maxAge returns the lifetime in seconds of the cookie of a session of that age. 0 means until the browser ends. The
-// result fits into 32 bits, as browsers require.
+// maxAge returns the cookie's Max-Age in seconds for a session that was created this long ago. 0 means that the cookie
+// ends with the browser. The result fits into 32 bits, as browsers require.
 func (m *Manager) maxAge(age time.Duration) int {
 	if !m.opts.Cookie.Persistent {
 		return 0

@@ -50,7 +50,7 @@ func TestWriteAfterCommitIsRefused(t *testing.T) {
 	require.Equal(t, "ada", s.user(t, cookie))
 }
 
-// A Set that races the commit is saved, or returns an error.
+// TestWritesRacingTheCommitAreKeptOrRefused calls Set during the commit. The value is saved, or Set returns an error.
 func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -77,7 +77,7 @@ func TestWritesRacingTheCommitAreKeptOrRefused(t *testing.T) {
 	}
 }
 
-// The header goes out while a method still waits for the load.
+// TestHeaderGoesOutDuringAMethod sends the header while a method still waits for the session to be loaded.
 func TestHeaderGoesOutDuringAMethod(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(session.Session) error

@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// TestSlowRequest has a slow request that loads the session before another request ends or renews it. The slow request
-// does not bring the session back, and does not change the cookie of the other request.
+// TestSlowRequest checks a request that loads the session before another request ends or renews it. The slow request
+// must not bring the session back, and must not change the cookie that the other request has set.
 func TestSlowRequest(t *testing.T) {
 	type method = func(ctx context.Context, v session.Session) error
 	destroy := func(_ context.Context, v session.Session) error { return v.Destroy() }
@@ -96,8 +96,8 @@ func TestConcurrentUseOfOneSession(t *testing.T) {
 	cookieOf(t, h)
 }
 
-// TestNoLockIsHeldOverStoreCalls has store calls that wait for another method of the session. A lock that is held
-// during a store call would be a deadlock.
+// TestNoLockIsHeldOverStoreCalls uses a store whose calls wait for another method of the session. If a lock were held
+// during a store call, the test would hang.
 func TestNoLockIsHeldOverStoreCalls(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

@@ -37,7 +37,8 @@ func (c Cookie) withDefaults() Cookie {
 	return c
 }
 
-// check expects the defaults to be filled in. Like browsers, it compares prefixes of names without case.
+// check returns an error if a field is invalid or contradicts another one. c must have its defaults. Like browsers, check
+// ignores the case of prefixes of names.
 func (c Cookie) check() error {
 	name := strings.ToLower(c.Name)
 	host := strings.HasPrefix(name, "__host-")
@@ -63,8 +64,8 @@ func (c Cookie) check() error {
 	return nil
 }
 
-// send makes the response set the cookie, in place of any earlier line for it. A negative maxAge expires the cookie,
-// 0 lets it end with the browser. Otherwise maxAge is in seconds.
+// send adds the cookie to the response's header, and removes earlier lines for it. maxAge is in seconds. 0 means that the
+// cookie ends with the browser, and a negative maxAge makes the browser delete it.
 func (c Cookie) send(h http.Header, value string, maxAge int) {
 	line := (&http.Cookie{
 		Name: c.Name, Value: value, Domain: c.Domain, Path: c.Path, MaxAge: maxAge,

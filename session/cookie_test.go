@@ -101,7 +101,7 @@ func TestCookieLines(t *testing.T) {
 	}
 }
 
-// Like browsers, a client returns a Secure cookie only over TLS, except to a loopback address.
+// TestInsecureCookieComesBackOverPlainHTTP uses a cookie jar that, like browsers, sends Secure cookies only over TLS.
 func TestInsecureCookieComesBackOverPlainHTTP(t *testing.T) {
 	for _, insecure := range []bool{false, true} {
 		jar, err := cookiejar.New(nil)
@@ -159,7 +159,7 @@ func TestCacheControlIsMadePrivate(t *testing.T) {
 	require.Equal(t, []string{"private, max-age=5"}, h["Cache-Control"])
 }
 
-// Some caches obey special header fields in place of Cache-Control. The session removes them.
+// TestCacheControlForSharedCachesIsRemoved checks header fields that some caches obey instead of Cache-Control.
 func TestCacheControlForSharedCachesIsRemoved(t *testing.T) {
 	for _, own := range []string{"max-age=60", "no-store"} {
 		h := http.Header{"Cache-Control": {own}, "Date": {"now"}}

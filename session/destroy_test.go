@@ -88,7 +88,7 @@ func TestDestroyDiscardsABindAndARenew(t *testing.T) {
 	}
 }
 
-// destroyingStore calls destroy after a commit, before the committing request goes on.
+// destroyingStore is a store that calls destroy at the end of each Commit.
 type destroyingStore struct {
 	session.Store
 	destroy func() error
@@ -98,7 +98,7 @@ func (s *destroyingStore) Commit(ctx context.Context, d storage.Delta) error {
 	return errors.Join(s.Store.Commit(ctx, d), s.destroy())
 }
 
-// A goroutine of a request destroys the session while an update by another goroutine is in flight.
+// TestUpdateDuringDestroyDoesNotReachTheNextSession destroys the session while the same request updates a field.
 func TestUpdateDuringDestroyDoesNotReachTheNextSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

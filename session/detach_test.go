@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// In a stuck store, the calls that save or end sessions return only when their contexts end.
+// stuck is a store whose calls that save or end sessions return only when their contexts end.
 type stuck struct{ session.Store }
 
 func wait(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -27,7 +27,7 @@ func (stuck) Revoke(ctx context.Context, _ string, _ func(storage.Locator) bool)
 	return 0, wait(ctx)
 }
 
-// A client leaves at once, and the store hangs.
+// TestDetachedCallsAreBounded checks how long a call continues if the client leaves and the store hangs.
 func TestDetachedCallsAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct{ deadline, want time.Duration }{
 		"by default":                {0, 5 * time.Second},
@@ -70,7 +70,7 @@ func TestDetachedCallsAreBounded(t *testing.T) {
 	}
 }
 
-// A client that goes away doesn't wait for reads.
+// TestReadsEndWithTheClient checks that a read is cancelled if the client leaves.
 func TestReadsEndWithTheClient(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -102,7 +102,7 @@ func (s *stuckLoad) Load(ctx context.Context, l storage.Locator, d storage.Diges
 	return s.Store.Load(ctx, l, d, limits)
 }
 
-// The client leaves while the session is being loaded. The load is cancelled, but the session still ends.
+// TestEndWhileTheClientLeavesTheLoad checks that a session ends even if the client leaves while the session is loaded.
 func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 	for name, act := range map[string]func(v session.Session) error{
 		"Destroy":   session.Session.Destroy,
@@ -126,7 +126,8 @@ func TestEndWhileTheClientLeavesTheLoad(t *testing.T) {
 	}
 }
 
-// A request within a request has the session of the outer one, which can be written until the outer one commits.
+// TestSessionOfAnOuterRequest checks that a request inside another request uses the session of the outer request, and
+// can write to it until the outer request commits.
 func TestSessionOfAnOuterRequest(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -147,7 +148,7 @@ func TestSessionOfAnOuterRequest(t *testing.T) {
 	require.NoError(t, inner.Finish())
 }
 
-// A session outlives the context of the function that has asked for it.
+// TestSessionOfAnEndedContext checks that a Session remains usable after the context that was passed to From has ended.
 func TestSessionOfAnEndedContext(t *testing.T) {
 	s := newSite(t, session.Options{})
 	ctx, cancel := context.WithCancel(s.begin(t, s.login(t, "ada")))

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// An [Error] of a save wraps one of these errors.
+// These errors are wrapped in the [Error] of a save that fails.
 var (
 	// ErrGone means that the session was destroyed, has expired or was renewed in the meantime.
 	ErrGone = storage.ErrGone

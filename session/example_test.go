@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-// visit sends a request with the cookie of the response before it, and returns the response.
+// visit sends a request with the cookies that an earlier response has set, and returns the new response.
 func visit(h http.Handler, method, path string, before *http.Response) *http.Response {
 	r := httptest.NewRequest(method, path, nil)
 	if before != nil {
@@ -26,8 +25,8 @@ func visit(h http.Handler, method, path string, before *http.Response) *http.Res
 	return w.Result()
 }
 
-// At login a session is bound to a user and gets a new secret. RequireUser answers every
-// other request with 401.
+// Bind is called at login. It binds the session to a user and gives it a new secret. Without a login, RequireUser
+// returns an error whose response is a 401.
 func ExampleSession_Bind() {
 	srv, _ := server.New(server.Options{})
 	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
@@ -56,7 +55,7 @@ func ExampleField() {
 	cart := session.NewField[[]string]("cart")
 	srv, _ := server.New(server.Options{})
 	srv.HandleFunc("POST /cart", func(_ http.ResponseWriter, req *server.Request) error {
-		// Two requests at once add both of their items.
+		// Concurrent requests do not lose each other's items.
 		return cart.Update(req, func(items []string) ([]string, error) {
 			return append(items, req.URL.Query().Get("item")), nil
 		})
@@ -92,7 +91,7 @@ func ExampleManager() {
 	// 0 <nil>
 }
 
-// A flash is read once, a counter loses no addition.
+// A flash can be read only once. A counter counts the additions of all requests.
 func ExampleFlash() {
 	notice := session.NewFlash[string]("notice")
 	saves := session.NewCounter("saves")
@@ -112,12 +111,4 @@ func ExampleFlash() {
 	// Output:
 	// "Saved." true 1
 	// "" false 1
-}
-
-// A page can list the sessions of a user as JSON. It needs the ID for Revoke.
-func ExampleInfo() {
-	info := session.Info{ID: "hU2nQxZ3zT8pRk1a", Current: true}
-	text, err := json.Marshal(info)
-	fmt.Println(string(text), err)
-	// Output: {"id":"hU2nQxZ3zT8pRk1a","created":"0001-01-01T00:00:00Z","used":"0001-01-01T00:00:00Z","current":true} <nil>
 }

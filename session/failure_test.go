@@ -112,7 +112,7 @@ func TestLoadIsCancelledWithTheRequest(t *testing.T) {
 	require.Equal(t, "ada", user)
 }
 
-// A client whose session cannot be read is not locked out: it begins a new one.
+// TestRecordThatCannotBeReadIsNoSession checks that a client whose stored session cannot be read gets a new session.
 func TestRecordThatCannotBeReadIsNoSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

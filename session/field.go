@@ -14,7 +14,7 @@ import (
 type Field[T any] struct {
 	name  string
 	codec Codec // nil for JSON
-	guard bool  // FailOnConflict
+	guard bool  // set by FailOnConflict
 }
 
 // A Codec encodes a field's value into bytes and decodes it. Encode returns bytes that never change later. Decode
@@ -76,10 +76,10 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // field in the meantime, Update calls fn again with the new value. If fn fails, Update returns its error and changes
 // nothing.
 //
-// Within a process, updates of the same field take turns, so that they rarely need a second try. Each try waits for
-// the earlier ones, at most 50 ms, or until ctx ends. Concurrent updates by the same request do not wait for each
-// other. If many processes update a field all the time, Update gives up with [ErrConflict]. To count, use a
-// [Counter], which costs less. fn may update other fields, but not this one.
+// Within a process, updates of the same field take turns, so that they rarely need a second try. Each try waits up to
+// 50 ms for the earlier updates, or until ctx ends. Concurrent updates by the same request do not wait for each other.
+// If many processes update a field all the time, Update gives up with [ErrConflict]. To count, use a [Counter], which
+// costs less. fn may update other fields, but not this one.
 //
 // If the value cannot be decoded, this is logged, and fn gets the zero value. In a request without a session, or
 // after its own earlier write of the field, fn gets the value that the request sees, and the result is saved with the
@@ -109,7 +109,7 @@ func (f Field[T]) Of(i Info) (v T) {
 	return v
 }
 
-// read decodes a value of st. It logs an error.
+// read decodes a value of st's session. If that fails, read logs the error, and ok is false.
 func (f Field[T]) read(st *state, val storage.Value) (v T, ok bool) {
 	v, ok, err := f.decode(val)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f Field[T]) read(st *state, val storage.Value) (v T, ok bool) {
 	return v, ok
 }
 
-// decode returns the value, and reports whether there is a value that can be decoded.
+// decode decodes a value. ok is false if there is no value, or if it cannot be decoded.
 func (f Field[T]) decode(val storage.Value) (v T, ok bool, err error) {
 	switch {
 	case !val.Exists:
@@ -129,7 +129,7 @@ func (f Field[T]) decode(val storage.Value) (v T, ok bool, err error) {
 		err = f.codec.Decode(val.Bytes, &v)
 	}
 	if err != nil {
-		v = *new(T) // it may be half filled
+		v = *new(T) // a part of it may have been filled
 	}
 	return v, err == nil, err
 }

@@ -28,10 +28,10 @@ func TestFieldKeepsItsType(t *testing.T) {
 
 		mine := cart{Items: map[string]int{"tea": 2}, Total: want.Total}
 		require.NoError(t, cartField.Set(ctx, mine))
-		mine.Items["tea"] = 99 // has no effect on the field
+		mine.Items["tea"] = 99 // must not change the stored value
 		got := must(cartField.Get(ctx))
 		require.Equal(t, want, got)
-		got.Items["tea"] = 77 // what is read is one's own
+		got.Items["tea"] = 77 // must not change the stored value either
 		require.Equal(t, want, must(cartField.Get(ctx)))
 	}))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
@@ -66,7 +66,7 @@ func TestUndecodableFieldIsLostAloneAndLogged(t *testing.T) {
 	})
 }
 
-// gobCodec is an example of an application's codec.
+// gobCodec is a Codec that uses encoding/gob.
 type gobCodec struct{}
 
 func (gobCodec) Encode(v any) ([]byte, error) {

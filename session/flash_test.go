@@ -27,7 +27,7 @@ func (s *site) takeOn(t *testing.T, ctx context.Context) (string, bool) {
 	return got, ok
 }
 
-// leave leaves a notice.
+// leave sends a request that sets the notice.
 func (s *site) leave(t *testing.T, cookie, text string) {
 	t.Helper()
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) { require.NoError(t, notice.Set(ctx, text)) })

@@ -15,7 +15,7 @@ import (
 
 const tokenHeader = "X-Session-Token"
 
-// ask runs a request with these lines of the token's header.
+// ask runs a request that has these values of the token's header, and returns the response's header.
 func ask(t *testing.T, s *site, lines []string, handler func(ctx context.Context, v session.Session)) http.Header {
 	t.Helper()
 	c := reqctx.New(t.Context(), s.reg)
@@ -69,7 +69,7 @@ func TestHeaderToken(t *testing.T) {
 	}
 }
 
-// A token is never read from a query or a form.
+// TestTokenInQueryOrFormIsIgnored sends a valid token in every part of a request except the cookie.
 func TestTokenInQueryOrFormIsIgnored(t *testing.T) {
 	s := newSite(t, session.Options{})
 	_, token, _ := strings.Cut(s.login(t, "ada"), "=")

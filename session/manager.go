@@ -15,7 +15,7 @@ import (
 // MaxCounter is the largest number that a [Counter] can hold, and -MaxCounter is the smallest.
 const MaxCounter = storage.MaxCounter
 
-// redacted hides the struct that embeds it, which holds a part of a token or a value.
+// redacted hides the struct that embeds it when the struct is formatted or logged.
 type redacted = redact.Hidden
 
 // A Manager manages the sessions of a server. It is immutable and safe for concurrent use. It formats as

@@ -104,7 +104,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 		require.Contains(t, s.log.String(), `"field":"user"`)
 	})
 	require.Equal(t, "ada", s.user(t, cookie))
-	s.do(t, cookie, func(ctx context.Context, v session.Session) { // from one end to the other
+	s.do(t, cookie, func(ctx context.Context, v session.Session) { // from the largest number to the smallest
 		for range 2 {
 			require.NoError(t, visits.Add(ctx, -session.MaxCounter))
 		}
@@ -115,7 +115,7 @@ func TestAddToAFieldThatIsNoCounter(t *testing.T) {
 	require.Panics(t, func() { session.NewCounter("") })
 }
 
-// A request sets the counter to a word while another request adds to it.
+// TestAdditionThatCannotBeSavedIsTheServersFault adds to a counter that another request sets to a word meanwhile.
 func TestAdditionThatCannotBeSavedIsTheServersFault(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A session that is started, even by a property that reads it, counts as read: the response varies with the cookie, and
-// the load touches the session.
+// TestAStartedSessionCountsAsRead checks that a session whose load was started counts as read: the response has Vary, and
+// the load counts as use.
 func TestAStartedSessionCountsAsRead(t *testing.T) {
 	type starter interface{ Start(context.Context) error }
 	user := reqctx.NewKey[any]("user")

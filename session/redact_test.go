@@ -82,7 +82,7 @@ func TestTokensShowInNoFormat(t *testing.T) {
 	}
 }
 
-// A request logs everything that it can, and its store fails.
+// TestTokensShowInNoLogOrError logs all values of a request whose save fails.
 func TestTokensShowInNoLogOrError(t *testing.T) {
 	var log bytes.Buffer
 	memory, err := memstore.New(memstore.Options{MaxBytes: 2048})

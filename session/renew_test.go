@@ -37,7 +37,8 @@ func TestRenewReplacesTheSecret(t *testing.T) {
 	})
 }
 
-// An attacker who planted a cookie must not read the values that the victim's login has written.
+// TestRenewTogetherWithAWriteGivesNoGrace checks that the old cookie cannot read what the renewing request has written.
+// Otherwise, an attacker who has planted a cookie could read the values of the victim's login.
 func TestRenewTogetherWithAWriteGivesNoGrace(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, v session.Session) error{
 		"Set":    func(_ context.Context, v session.Session) error { return v.Set("role", "admin") },

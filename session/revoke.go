@@ -41,8 +41,8 @@ func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
 	return infos, nil
 }
 
-// Revoke removes one of user's sessions, by its Info.ID, at once. It returns nil if the session has ended or belongs
-// to another user. It can be called outside of a request.
+// Revoke removes the session of user that has this Info.ID, at once. It returns nil if the session has ended or belongs to
+// another user. It can be called outside of a request.
 func (m *Manager) Revoke(ctx context.Context, user, id string) error {
 	_, err := m.revoke(ctx, user, func(l storage.Locator) bool { return infoID(l) == id })
 	return err
@@ -87,7 +87,7 @@ func (s Session) List() ([]Info, error) {
 	return infos, err
 }
 
-// Revoke removes one of the user's other sessions, by its Info.ID, at once. It returns nil if that session has already
+// Revoke removes another session of the user, which has this Info.ID, at once. It returns nil if that session has already
 // ended. To end this session, use Destroy.
 func (s Session) Revoke(id string) error {
 	st, user, own, err := s.authorize("Revoke")
@@ -115,7 +115,8 @@ func (s Session) RevokeOthers() (int, error) {
 	return st.revoke(user, func(l storage.Locator) bool { return l != own })
 }
 
-// RevokeAll removes all sessions of the user, as RevokeOthers and Destroy do together.
+// RevokeAll removes all sessions of the user, including this one, and returns their number. It does what RevokeOthers
+// and Destroy do together.
 func (s Session) RevokeAll() (int, error) {
 	st, user, _, err := s.authorize("RevokeAll")
 	if err != nil {
@@ -134,8 +135,8 @@ func (s *state) revoke(user string, match func(storage.Locator) bool) (int, erro
 	return s.m.revoke(ctx, user, match)
 }
 
-// authorize returns the user and the own locator of a session that is about to end others. It asks the store again,
-// because a request with a stolen session must not end others once that session was revoked.
+// authorize is called before the session ends others. It returns the session's user and locator. It loads the session
+// again: if the session was stolen and has been revoked in the meantime, it must not end other sessions.
 func (s Session) authorize(method string) (st *state, user string, own storage.Locator, err error) {
 	st, t, err := s.lockForEnd(method)
 	if err != nil {
@@ -146,7 +147,7 @@ func (s Session) authorize(method string) (st *state, user string, own storage.L
 	switch {
 	case user == "":
 		return nil, "", own, ErrNotBound
-	case t == token{}: // it will be created with the save
+	case t == token{}: // the session does not exist before the save
 		return st, user, own, nil
 	}
 	ctx, cancel := detach(st.c)

@@ -12,25 +12,25 @@ import (
 var (
 	// sessionKey is the property "session". It is not exported because Invalidate would drop writes.
 	sessionKey = reqctx.NewKey[Session]("session")
-	// managerKey is a state. No public property can have its name.
+	// managerKey is the key of the Manager. No public property can have its name.
 	managerKey = reqctx.NewKey[*Manager]("session.*.manager")
 )
 
 // A Session is one request's view of its visitor's session. Get it with [From].
 //
 // The first method that is called loads the session. If that fails, all methods return the error, an [*Error]. Reads
-// return the session's values as they were loaded, or the request's own writes. Writes are saved together when the
+// return the values that were loaded, or that the request has written. Writes are saved together when the
 // response's header goes out. Later writes return an error that wraps [reqctx.ErrCommitted]. A write in a request
 // without a session creates one. The save goes on for up to 5 seconds if the client leaves.
 //
-// A request with a secret that was just renewed may read the session for 10 seconds. Its writes fail with
-// [ErrGone].
+// After a renewal, requests with the old secret can still read the session for 10 seconds. Their writes fail with
+// [ErrGone]. See Renew.
 //
 // A Session is safe for concurrent use. After its request, methods return [reqctx.ErrFinished]. It formats as
 // "[redacted]".
 type Session struct {
 	redacted
-	ctx   context.Context // for loads; of the request, or of the caller of a Field's method
+	ctx   context.Context // the request's context, or the one that was passed to a method of a Field
 	state *state          // nil in the result of From, whose methods load it
 }
 
@@ -40,7 +40,7 @@ type state struct {
 	m *Manager
 	c *reqctx.Context
 
-	updating atomic.Bool // an update waits for its turn or has it
+	updating atomic.Bool // whether an update of this request waits for its turn or has it
 
 	mu      sync.Mutex       // never held across I/O or a caller's code
 	snap    *snapshot        // the stored session, as far as it is known
@@ -122,7 +122,7 @@ func (s *state) lockForWrite(method, field string) error {
 		err = lateError(method, field)
 	case s.snap.record.Old:
 		err = errRenewed()
-	default: // commit has yet to lock s.mu, and will see all writes until then
+	default: // commit will lock s.mu later, and sees the writes that are made before
 		return nil
 	}
 	s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *state) lockForWrite(method, field string) error {
 // errRenewed returns the error for a write by a request with an old secret.
 func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
 
-// lockForEnd is like lockForWrite, for methods that end sessions. It loads this session even if the client has left,
-// and the header may go out meanwhile. It returns the token of the saved session.
+// lockForEnd is like lockForWrite, for methods that end sessions. These methods also work if the client has left, and the
+// header may go out while they run. The result has the token of the stored session, or the zero token if there is none.
 func (s Session) lockForEnd(method string) (*state, token, error) {
 	c, err := sessionKey.Owner(s.ctx)
 	if err != nil {

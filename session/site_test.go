@@ -43,7 +43,7 @@ func newSiteOn(t testing.TB, store session.Store, o session.Options) *site {
 	return s
 }
 
-// begin begins a request that carries the cookie line.
+// begin begins a request that sends this Cookie header.
 func (s *site) begin(t testing.TB, cookie string) *reqctx.Host {
 	t.Helper()
 	return s.beginOn(t, t.Context(), cookie)
@@ -80,7 +80,7 @@ func (s *site) do(t testing.TB, cookie string, handler func(ctx context.Context,
 	return h
 }
 
-// login makes a session and returns its cookie line.
+// login creates a session whose field "user" has this value, and returns the Cookie header for it.
 func (s *site) login(t testing.TB, user string) string {
 	t.Helper()
 	return cookieOf(t, s.do(t, "", func(ctx context.Context, v session.Session) {
@@ -88,7 +88,7 @@ func (s *site) login(t testing.TB, user string) string {
 	}))
 }
 
-// user returns the user of the cookie line.
+// user returns the field "user" of the session that a Cookie header selects.
 func (s *site) user(t testing.TB, cookie string) (user string) {
 	t.Helper()
 	s.do(t, cookie, func(ctx context.Context, _ session.Session) { user = must(userField.Get(ctx)) })
@@ -113,7 +113,7 @@ func from(t testing.TB, ctx context.Context) session.Session {
 	return must(session.From(ctx))
 }
 
-// cookieOf returns the one cookie that h sets, as a client would send it back.
+// cookieOf returns the Cookie header for the only cookie that h sets.
 func cookieOf(t testing.TB, h http.Header) string {
 	t.Helper()
 	require.Len(t, h["Set-Cookie"], 1)
@@ -122,7 +122,7 @@ func cookieOf(t testing.TB, h http.Header) string {
 	return pair
 }
 
-// spy counts the calls of a store, and can delay or fail them.
+// spy is a store that counts calls, and can delay them or make them fail.
 type spy struct {
 	session.Store
 	loads, commits, destroys atomic.Int64
@@ -132,7 +132,7 @@ type spy struct {
 
 func (s *spy) calls() [3]int64 { return [3]int64{s.loads.Load(), s.commits.Load(), s.destroys.Load()} }
 
-// before returns the error of a hook, if there is one.
+// before calls hook, unless it is nil, and returns its error.
 func before(hook func() error) error {
 	if hook == nil {
 		return nil

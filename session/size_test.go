@@ -22,7 +22,7 @@ func TestSessionHasALargestSize(t *testing.T) {
 		}
 	}))
 	s.do(t, cookie, func(ctx context.Context, v session.Session) {
-		for range 3 { // a replaced value counts once
+		for range 3 { // replacing a value does not count it twice
 			require.NoError(t, v.Set("f3", value))
 			require.NoError(t, v.Set("f4", value))
 		}
@@ -60,8 +60,8 @@ func TestUpdatesCountTowardsTheSize(t *testing.T) {
 	})
 }
 
-// Another request changes the field before the update, so that the update reads it again. The session's size counts the
-// loaded value.
+// TestUpdateOfAReloadedFieldCountsTowardsTheSize changes the field with another request, so that the update reads the
+// field again. The size is still computed from the value that was loaded first.
 func TestUpdateOfAReloadedFieldCountsTowardsTheSize(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	for name, tt := range map[string]struct {
@@ -92,7 +92,7 @@ func TestUpdateOfAReloadedFieldCountsTowardsTheSize(t *testing.T) {
 	}
 }
 
-// Large values and names, and a user from a form, are refused at once and not sent to the store.
+// TestFiveMegabytesAreRefusedAtOnce checks that large values, names and users are not sent to the store.
 func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -111,7 +111,7 @@ func TestFiveMegabytesAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// A lowered limit must not make an existing session unusable.
+// TestTooLargeSessionMayShrink lowers MaxBytes below the size of an existing session. The session must remain usable.
 func TestTooLargeSessionMayShrink(t *testing.T) {
 	store := newMemory(t, memstore.Options{})
 	cookie := cookieOf(t, newSiteOn(t, store, session.Options{}).do(t, "", func(_ context.Context, v session.Session) {

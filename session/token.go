@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// encoding is strict so that a token has exactly one text.
+// encoding is strict, so that only one text is valid for each token.
 var encoding = base64.RawURLEncoding.Strict()
 
 const (
@@ -21,7 +21,7 @@ const (
 	tokenText   = locatorText + 1 + secretText
 )
 
-// token is a client's token as a store knows it. The secret itself exists only in the request or the response.
+// token is the part of a client's token that a store knows. The secret itself is only in the request or the response.
 type token struct {
 	redacted
 	locator storage.Locator
@@ -88,9 +88,9 @@ var reserved = []string{
 	"Vary", "Via", "X-Forwarded-For",
 }
 
-// find returns the request's token; ok reports whether there is one. sent reports whether the request has anything in
-// the token's place, valid or not. If there are several different tokens, find returns none: one of them may have been
-// planted, for instance from a neighbouring host.
+// find returns the request's token. ok is false if the request has no valid token, or several different ones, because one
+// of them may have been planted, for instance by a neighbouring host. sent reports whether the request has the cookie or
+// the header field at all.
 func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	if r == nil {
 		return token{}, false, false
@@ -117,8 +117,8 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	return t, ok, len(texts) > 0
 }
 
-// send makes the response carry text in place of any other token, and keeps the response out of shared caches. maxAge
-// is that of [Cookie.send]; a negative one makes the client forget its token.
+// send adds text to the response's header in place of any other token, and keeps the response out of shared caches. For
+// maxAge, see [Cookie.send]. To make the client forget its token, text is empty and maxAge negative.
 func (tt tokenTransport) send(h http.Header, text string, maxAge int) {
 	if tt.header == "Cookie" {
 		tt.cookie.send(h, text, maxAge)

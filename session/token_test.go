@@ -36,7 +36,7 @@ func TestTokensAreLongAndUnique(t *testing.T) {
 	}
 	require.Len(t, locators, n)
 	require.Len(t, secrets, n)
-	for i, count := range ones { // 8 standard deviations of a fair coin are 179
+	for i, count := range ones { // 179 is 8 standard deviations of a fair coin
 		require.InDelta(t, n/2, count, 180, "bit %d is not random", i)
 	}
 }
@@ -55,7 +55,7 @@ func TestParseTokenTakesOneTextOnly(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, got == good)
 
-	loose := []byte(text) // the same bytes with a stray low bit in the last digit
+	loose := []byte(text) // decodes to the same bytes, except in strict mode
 	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	loose[65] = alphabet[strings.IndexByte(alphabet, loose[65])|1]
 
@@ -112,7 +112,7 @@ func TestFindReturnsOneTokenOnly(t *testing.T) {
 	require.False(t, ok || sent)
 }
 
-// A token that is found in a header is there in its only form.
+// FuzzParseCookie checks that a token is found only in the form in which it was sent to the client.
 func FuzzParseCookie(f *testing.F) {
 	_, text := newToken(newLocator())
 	for _, seed := range []string{

@@ -24,8 +24,8 @@ func (s *site) update(t *testing.T, cookie string, fn func(int) (int, error)) er
 	return errors.Join(c.Commit(http.StatusOK, http.Header{}), c.Finish())
 }
 
-// hold begins an update on a goroutine and returns when it has the turn. After release, the update ends with the result of
-// end.
+// hold starts an update on a goroutine and returns while the update has the turn. After release is called, the update
+// ends with the result of end.
 func (s *site) hold(t *testing.T, cookie string, end func(int) (int, error)) (release func()) {
 	held, released := make(chan struct{}), make(chan struct{})
 	hold := sync.OnceFunc(func() { close(held); <-released })
@@ -41,7 +41,7 @@ func (s *site) hold(t *testing.T, cookie string, end func(int) (int, error)) (re
 
 var errRefused = errors.New("refused")
 
-// inBubble runs test with a fake clock, a site and the cookie of a session. It fails if an update is left in a queue.
+// inBubble runs test with a fake clock. Afterwards, it fails if an update is still in a queue.
 func inBubble(t *testing.T, test func(t *testing.T, s *site, cookie string)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, session.Options{})
@@ -137,7 +137,7 @@ func TestUpdateWithinAnUpdateDoesNotWait(t *testing.T) {
 		for outer, inner := range map[session.Field[int]]session.Field[int]{balance: points, points: balance} {
 			done.Go(func() {
 				c := s.begin(t, cookie)
-				meet := sync.OnceFunc(func() { both.Done(); both.Wait() }) // each has the turn that the other one needs
+				meet := sync.OnceFunc(func() { both.Done(); both.Wait() }) // now each update has the turn that the other update needs
 				require.NoError(t, outer.Update(c, func(n int) (int, error) {
 					meet()
 					return n + 1, inner.Update(c, plus(0))

@@ -8,11 +8,11 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// updateTries bounds the tries of an update. At least one of several concurrent updates succeeds, so that only many
-// processes can make one fail this often.
+// updateTries is the maximum number of tries of an update. Of several concurrent tries, at least one succeeds, so an
+// update needs that many only if many processes update the same field.
 const updateTries = 64
 
-// update replaces a field with the result of fn, which is called without a lock.
+// update replaces a field with the result of fn. It does not hold s.mu while fn runs.
 func (s *state) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	if name == "" {
 		return errNoName
@@ -25,15 +25,15 @@ func (s *state) update(ctx context.Context, name string, fn func(storage.Value) 
 	return &Error{Action: "save", Err: ErrConflict}
 }
 
-// tryUpdate is one try of update. It reads a stored field again if stale is true, or if it had to wait for the updates
-// of other requests.
+// tryUpdate is one try of update. It reports whether the field was replaced. If stale is true, or if it had to wait for
+// another update, it first reads a stored field again.
 func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error), stale bool) (bool, error) {
 	if err := s.lockForWrite("the update", name); err != nil {
 		return false, err
 	}
 	t, old, stored := s.snap.token, s.valueLocked(name), s.isStoredLocked(name)
 	s.mu.Unlock()
-	if stored && s.updating.CompareAndSwap(false, true) { // an update within another one would wait for it
+	if stored && s.updating.CompareAndSwap(false, true) { // an inner update would wait for the outer one
 		defer s.updating.Store(false)
 		before, leave := s.m.enterQueue(turn{t.locator, name})
 		defer leave()
@@ -57,7 +57,7 @@ func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Valu
 	return s.compareAndSwap(ctx, t, name, old, storage.Change{Op: storage.OpSet, Value: value.Bytes})
 }
 
-// take returns a field's value and removes it, unless another request did so first.
+// take removes a field and returns its value. It returns no value if another request has removed the field first.
 func (s Session) take(name string) (*state, storage.Value, error) {
 	if name == "" {
 		return nil, storage.Value{}, errNoName
@@ -74,15 +74,15 @@ func (s Session) take(name string) (*state, storage.Value, error) {
 			return st, v, nil
 		}
 	}
-	if errors.Is(err, ErrGone) { // the session ended, or its secret is an old one, which may only read
+	if errors.Is(err, ErrGone) { // the session has ended, or the request's secret is an old one
 		err = nil
 	}
 	return st, storage.Value{}, err
 }
 
-// compareAndSwap applies c to a field if its value is still old and the session still has the token t. It returns false
-// if the field was changed meanwhile. It changes a stored field in the store at once, and any other field in the
-// request's writes.
+// compareAndSwap applies c to a field if the field still has the value old. It returns false if the field has changed,
+// and ErrGone if the session no longer has the token t. A stored field is changed in the store at once. For any other
+// field, the change is kept for the save.
 func (s *state) compareAndSwap(ctx context.Context, t token, name string, old storage.Value, c storage.Change) (bool, error) {
 	if stored, done, err := s.compareAndSwapLocal(t, name, old, c); !stored || err != nil {
 		return done, err
@@ -100,7 +100,7 @@ func (s *state) compareAndSwap(ctx context.Context, t token, name string, old st
 	return false, &Error{Action: "save", Err: err}
 }
 
-// compareAndSwapLocal swaps a field in the request's writes. If the field is stored, it only checks the size.
+// compareAndSwapLocal is compareAndSwap for a field that is not stored. If the field is stored, it only checks the size.
 func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c storage.Change) (stored, done bool, err error) {
 	if err := s.lockForWrite("the update", name); err != nil {
 		return false, false, err
@@ -111,23 +111,23 @@ func (s *state) compareAndSwapLocal(t token, name string, old storage.Value, c s
 		return false, false, &Error{Action: "save", Err: ErrGone}
 	case s.isStoredLocked(name):
 		after, _ := c.Apply(old)
-		// s.size counts the loaded value. old may be a newer one.
+		// s.size includes the value that this request has loaded. old may be newer.
 		return true, false, s.checkSizeLocked(name, s.valueLocked(name), after)
 	case !s.valueLocked(name).Equal(old):
 		return false, false, nil
 	}
-	// After an addition, old depends on the loaded number.
+	// If the request has added to the field, old depends on the loaded number, which must not change before the save.
 	return false, true, s.keepWriteLocked(name, write{Change: c, guard: s.writes[name].Op == storage.OpAdd})
 }
 
-// isStoredLocked reports whether the request sees a field as it is stored. Otherwise the request has written the field
-// or has no stored session.
+// isStoredLocked reports whether the value of a field comes from the store. It returns false if the request has written
+// the field, or if there is no stored session.
 func (s *state) isStoredLocked(name string) bool {
 	_, written := s.writes[name]
 	return s.snap.exists && !written
 }
 
-// reloadField reads one field from the store. The others stay as they were loaded.
+// reloadField reads a field from the store. It does not change the snapshot.
 func (s *state) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
 	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
 	switch {
@@ -150,8 +150,8 @@ type turn struct {
 	field   string
 }
 
-// enterQueue enters the queue for t. It returns a channel that is closed when the update before has left the queue, or nil
-// if there is none, and the function that leaves.
+// enterQueue enters the queue for t. before is closed when the previous update leaves the queue, and nil if the queue was
+// empty. The caller must call leave when it no longer needs the turn.
 func (m *Manager) enterQueue(t turn) (before <-chan struct{}, leave func()) {
 	own := make(chan struct{})
 	if last, queued := m.turns.Swap(t, own); queued {

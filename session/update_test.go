@@ -67,7 +67,7 @@ func TestUpdatesOfOneRequestAllCount(t *testing.T) {
 	}
 }
 
-// While fn runs, another request, or another goroutine of the same request, changes the field.
+// TestUpdateRetriesWithTheNewValue changes the field while the function of an update runs.
 func TestUpdateRetriesWithTheNewValue(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -139,7 +139,8 @@ func TestUpdateWithoutSessionIsSavedWithTheRest(t *testing.T) {
 	require.Equal(t, 7, s.balance(t, cookie))
 }
 
-// An update over the request's own addition depends on the loaded number. If that was changed, the save is a conflict.
+// TestUpdateOverAnAdditionLosesNothing updates a counter after an addition by the same request. The result depends on the
+// loaded number, so the save must fail if another request has changed that number.
 func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")
@@ -152,7 +153,7 @@ func TestUpdateOverAnAdditionLosesNothing(t *testing.T) {
 	require.Equal(t, 100, s.balance(t, cookie))
 }
 
-// The session ends, or the header goes out, before the update or while its function runs.
+// TestUpdateOfAnEndedSession ends the session or sends the header, before an update or during it.
 func TestUpdateOfAnEndedSession(t *testing.T) {
 	s := newSite(t, session.Options{})
 	cookie := s.login(t, "ada")

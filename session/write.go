@@ -11,15 +11,15 @@ import (
 // write is a change that the save makes to one field.
 type write struct {
 	storage.Change
-	guard bool // only if the field is unchanged since this request loaded it
+	guard bool // the save fails if the field has changed since this request loaded it
 }
 
-// fieldOverhead counts towards a session's size for each field, besides its name and value.
+// fieldOverhead is the number of bytes that each field adds to a session's size, besides its name and value.
 const fieldOverhead = 64
 
 var errNoName = errors.New("session: the field has no name: make fields with NewField")
 
-// fieldSize returns how many bytes of the session's size a field takes.
+// fieldSize returns the number of bytes that a field adds to a session's size.
 func fieldSize(name string, v storage.Value) int64 {
 	if !v.Exists {
 		return 0
@@ -27,11 +27,11 @@ func fieldSize(name string, v storage.Value) int64 {
 	return int64(len(name) + len(v.Bytes) + fieldOverhead)
 }
 
-// valueLocked returns a field as this request sees it: the stored value with the request's own write over it.
+// valueLocked returns the value that this request sees: the loaded value, changed by the request's own write.
 func (s *state) valueLocked(name string) storage.Value {
 	v := storage.Lookup(s.snap.record.Fields, name)
 	if w, written := s.writes[name]; written {
-		v, _ = w.Apply(v) // an addition to a field that is not a counter has no effect here, and the store refuses it
+		v, _ = w.Apply(v) // an addition to a field that is not a counter changes nothing here; the store refuses it
 	}
 	return v
 }
@@ -71,22 +71,23 @@ func fieldError(name string, err error) error {
 	return option.Prefix(fmt.Sprintf("session: field %q: ", name), "session", err)
 }
 
-// combineWritesLocked returns one write with the effect of the field's earlier write and then w.
+// combineWritesLocked returns a write that does what the field's earlier write and then w would do. after is the
+// resulting value.
 func (s *state) combineWritesLocked(name string, w write, after storage.Value) write {
 	before, written := s.writes[name]
 	switch {
 	case !written || w.Op != storage.OpAdd:
 	case before.Op == storage.OpAdd && storage.Countable(before.N+w.N):
 		w.N += before.N
-	default: // w adds to the request's own value, or the two additions together are out of range
+	default: // w adds to a value that the request has set, or the sum of the two additions is out of range
 		w = write{Change: storage.Change{Op: storage.OpSet, Value: after.Bytes}, guard: before.Op == storage.OpAdd}
 	}
 	w.guard = w.guard || before.guard
 	return w
 }
 
-// checkSizeLocked returns ErrTooLarge if a field may not change from before to after. A session that is too large
-// already may shrink. The name counts even for a deletion, because the save sends it to the store.
+// checkSizeLocked returns ErrTooLarge if the session would become too large when a field changes from before to after. A
+// session that is already too large may shrink. A deletion is also checked, because the save sends the field's name.
 func (s *state) checkSizeLocked(name string, before, after storage.Value) error {
 	size := max(s.size+fieldSize(name, after)-fieldSize(name, before), int64(len(name)))
 	if limit := s.m.opts.MaxBytes; size > max(s.size, limit) {
@@ -111,7 +112,7 @@ func (s *state) updateSnapshot(t token, name string, c storage.Change) {
 	s.size += fieldSize(name, s.valueLocked(name)) - fieldSize(name, before)
 }
 
-// isNewLocked reports whether the writes create a session where there is none.
+// isNewLocked reports whether the save creates a session if none is stored.
 func (s *state) isNewLocked() bool {
 	for _, w := range s.writes {
 		if w.Op != storage.OpDelete {

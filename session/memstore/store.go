@@ -16,7 +16,7 @@ import (
 // redacted hides the struct that embeds it.
 type redacted = redact.Hidden
 
-// Options bound a [Store]. The zero value means the defaults.
+// Options configures a [Store]. The zero value means the defaults.
 type Options struct {
 	// MaxKeys bounds the number of sessions. Default: 100,000.
 	MaxKeys int
@@ -28,12 +28,12 @@ type Options struct {
 const (
 	bytesPerSession = 512
 	bytesPerField   = 128
-	bytesPerUser    = 256 // in the index
+	bytesPerUser    = 256 // for the entry in the index of users
 )
 
-// Store is a session.Store in this process. It evicts the least recently used sessions rather than exceed its bounds.
-// It removes an expired session when it is asked for it; each save also removes up to two of the expired sessions that
-// were not used for the longest time. A Store is safe for concurrent use, starts no goroutine and needs no closing.
+// Store is a session.Store in memory. When it would exceed its bounds, it evicts the least recently used sessions. It
+// removes an expired session when a method is called for that session. Each save also removes up to two expired
+// sessions. A Store is safe for concurrent use, starts no goroutine and need not be closed.
 //
 // The cost of Load does not depend on the size of the session. Commit copies the session's table of fields. List and
 // Revoke cost time in proportion to the number of the user's sessions.
@@ -49,19 +49,20 @@ type Store struct {
 	bytes    int64
 }
 
-// entry is guarded by Store.mu. The map of fields is replaced and never changed, because returned records share it.
+// entry is a session. It is guarded by Store.mu. The map of its fields never changes, because records that were returned
+// share it: a commit makes a new map.
 type entry struct {
 	place    *list.Element // in Store.recent
 	locator  storage.Locator
 	digest   storage.Digest
-	old      storage.Digest // the previous digest, which still loads
-	oldUntil time.Time      // … before this time
+	old      storage.Digest // the previous digest, with which Load works until oldUntil
+	oldUntil time.Time
 	record   storage.Record
 	limits   storage.Limits // of the latest call
 	bytes    int64
 }
 
-// expired uses the limits of the latest call.
+// expired reports whether the session has ended under the limits of the latest call.
 func (e *entry) expired(now time.Time) bool {
 	return e.limits.Expired(e.record.Created, e.record.Touched, now)
 }
@@ -88,7 +89,7 @@ func (m *Store) Len() int {
 	return len(m.sessions)
 }
 
-// lock locks the store, unless ctx has ended.
+// lock locks the store. If ctx has ended, lock returns its error instead.
 func (m *Store) lock(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -142,7 +143,7 @@ func (m *Store) Commit(ctx context.Context, d storage.Delta) error {
 	return m.commitLocked(e, d, now)
 }
 
-// commitLocked makes the changes of d. Every refusal comes before the first change.
+// commitLocked applies d to e. It returns an error before it has changed anything.
 func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 	fields, err := d.Apply(e.record.Fields)
 	if err != nil {
@@ -190,7 +191,7 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	return nil
 }
 
-// findLocked returns a session, or nil. It removes an expired one.
+// findLocked returns the session at l, or nil. It removes the session if it has expired.
 func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *entry {
 	e := m.sessions[l]
 	if e != nil && lim.Expired(e.record.Created, e.record.Touched, now) {
@@ -200,8 +201,8 @@ func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time)
 	return e
 }
 
-// evictLocked restores the bounds. It never evicts the session at the front, which was just saved and fits by itself.
-// In addition, it removes at most two expired sessions, so that no single save pays for all of them.
+// evictLocked removes the least recently used sessions until the store is within its bounds. It keeps the session at the
+// front, which was just saved and is not too large. It also removes up to two expired sessions.
 func (m *Store) evictLocked(now time.Time) {
 	for expired := 0; m.recent.Len() > 1; {
 		e := m.recent.Back().Value.(*entry)

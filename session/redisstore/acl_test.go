@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storetest"
 )
 
-// TestDocumentedUserSuffices runs the suite as the restricted user of docs/redis.md.
+// TestDocumentedUserSuffices runs the suite as the restricted user that docs/redis.md recommends.
 func TestDocumentedUserSuffices(t *testing.T) {
 	server := testhost.StartRedis(t)
 	admin := server.Client(nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// writers runs goroutines that count up until end is called. Each has a separate field.
+// writers are goroutines that write increasing numbers until end is called. Each goroutine writes to its own field.
 type writers struct {
 	stop          chan struct{}
 	wg            sync.WaitGroup
@@ -25,7 +25,7 @@ type writers struct {
 	total, failed atomic.Int64
 }
 
-// write starts n writers of v's session. failed reports whether an error is allowed.
+// write starts n goroutines that write to v's session. failed reports whether a write may return this error.
 func write(t *testing.T, s session.Store, v visitor, n int, failed func(error) bool) *writers {
 	w := &writers{stop: make(chan struct{}), sent: make([]int64, n), acked: make([]atomic.Int64, n)}
 	for i := range n {
@@ -55,14 +55,14 @@ func write(t *testing.T, s session.Store, v visitor, n int, failed func(error) b
 
 func (w *writers) end() { close(w.stop); w.wg.Wait() }
 
-// writeMore fails unless n more writes are acknowledged in time.
+// writeMore waits for n more acknowledged writes. It fails if they take longer than within.
 func (w *writers) writeMore(t *testing.T, n int64, within time.Duration) {
 	t.Helper()
 	before := w.total.Load()
 	require.Eventually(t, func() bool { return w.total.Load() >= before+n }, within, time.Millisecond)
 }
 
-// sync waits until every writer has written a new value to s.
+// sync waits until s has a new value from every goroutine.
 func (w *writers) sync(t *testing.T, s session.Store, v visitor, within time.Duration) {
 	t.Helper()
 	before := make([]int64, len(w.acked))
@@ -81,7 +81,7 @@ func (w *writers) sync(t *testing.T, s session.Store, v visitor, within time.Dur
 	}, within, 10*time.Millisecond)
 }
 
-// check fails unless every field has the value that was acknowledged last, or a later one.
+// check fails if a field is older than the last acknowledged write.
 func (w *writers) check(t *testing.T, s session.Store, v visitor) {
 	t.Helper()
 	rec := loaded(t, s, v)
@@ -92,8 +92,7 @@ func (w *writers) check(t *testing.T, s session.Store, v visitor) {
 	}
 }
 
-// loaded returns v's session. It tries again because a client that has just found a new master may still close
-// connections in use.
+// loaded returns v's session. It retries, because a client may close connections shortly after a failover.
 func loaded(t *testing.T, s session.Store, v visitor) (rec storage.Record) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -106,8 +105,8 @@ func loaded(t *testing.T, s session.Store, v visitor) (rec storage.Record) {
 
 func never(error) bool { return false }
 
-// TestSlotMigrationUnderLoad moves a slot with many sessions around the Cluster, and pauses when some of them have moved.
-// No caller notices, and a session that is destroyed meanwhile stays destroyed.
+// TestSlotMigrationUnderLoad moves a slot with many sessions between the nodes of a Cluster. Writes must not fail, and
+// sessions that are destroyed during a move must not come back.
 func TestSlotMigrationUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := testhost.StartCluster(t)
@@ -122,7 +121,7 @@ func TestSlotMigrationUnderLoad(t *testing.T) {
 			doomed[k] = newVisitor().created(t, s, "user", "ada")
 		}
 		m := c.BeginMove(slot, c.Masters(slot)[1+i%2])
-		m.MoveKeys(4) // of nine
+		m.MoveKeys(4) // the slot has nine
 		for _, d := range doomed {
 			require.NoError(t, s.Destroy(t.Context(), d.locator, d.digest))
 			require.ErrorIs(t, s.Commit(t.Context(), d.delta("late", "1")), storage.ErrGone)

@@ -7,11 +7,11 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// mark begins the names of the session's fields in its hash. The store's own fields have other names.
+// mark is the prefix of the session's fields in its hash. The names of the store's own fields do not begin with it.
 const mark = ":"
 
-// commitArgs returns the arguments of the commit script, and the size of the fields that it sets. Redis gets a bool as 1 or
-// 0.
+// commitArgs returns the arguments of the commit script, and the size of the fields that the script sets. go-redis sends
+// a bool as 1 or 0.
 func commitArgs(d storage.Delta) (args []any, size int) {
 	rotate := ""
 	if d.Rotate != (storage.Digest{}) {
@@ -57,7 +57,7 @@ func decodeCommit(r redispipe.Reader, err error) error {
 	return errUnreadable
 }
 
-// Results of the remove script.
+// These are the results of the remove script.
 const (
 	removed        = int64(1)
 	removeNotFound = int64(0)

@@ -4,7 +4,7 @@
 -- ARGV    idle limit, absolute limit, in µs
 --         maximum bytes of all fields, bytes that a field costs besides its name and value
 --         1 to create the session, 0 to change it
---         digest of the new session, or that the session must have
+--         digest of the new session, or digest that the session must have
 --         digest that replaces it, or empty
 --         µs for which the replaced digest may still read, or 0
 --         user to whom the session is bound from now on, or empty to leave the user unchanged
@@ -16,25 +16,25 @@
 -- Result  {1} done, {0} missing or another digest, {-1} exists already, {-2} too large, {-3} a condition fails,
 --         {-4} not a number, or its sum is out of range; nothing is changed unless it is 1
 -- Clock   the server's
--- Atomic  because between the check that the session exists and the writes another caller could destroy it, and a
---         write would bring it back
+-- Atomic  because another caller could destroy the session between the check that it exists and the writes, which
+--         would then bring it back
 
 local max_number = 2^53 - 1 -- the largest counter and time
 local idle, absolute, limit, each = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 local digest, replacing, grace, user = ARGV[6], ARGV[7], number(ARGV[8]), ARGV[9]
-local changes = 11 + 3 * number(ARGV[10]) -- index of the first
+local changes = 11 + 3 * number(ARGV[10]) -- index of the first change
 
 -- ends returns when the session expires, in µs.
 local function ends(s) return math.min(s.touched + idle, s.created + absolute, s.over or math.huge) end
 
--- cost returns how many bytes a field takes now.
+-- cost returns the size of a field that is stored now, in bytes.
 local function cost(field)
   local value = call('HSTRLEN', key, field)
   if value == 0 and call('HEXISTS', key, field) == 0 then return 0 end
   return #field + value + each
 end
 
--- counter returns the number that a field holds, nil if it holds something else.
+-- counter returns the number that a field holds, or nil if it holds something else.
 local function counter(field)
   local value = call('HGET', key, field)
   if not value then return 0 end
@@ -43,7 +43,7 @@ local function counter(field)
   if n >= -max_number and n <= max_number then return n end
 end
 
--- Every refusal comes before the first write.
+-- The script returns an error only before its first write.
 local s, wrong = read()
 if wrong then return wrong end
 if s and ends(s) <= now then
@@ -63,7 +63,7 @@ end
 local size = s.size
 for i = changes, #ARGV, 3 do
   local field = ARGV[i + 1]
-  if ARGV[i] == 'a' then -- becomes a change that sets the sum
+  if ARGV[i] == 'a' then -- replace the addition by a change that sets the sum
     local n = counter(field)
     n = n and n + number(ARGV[i + 2])
     if not n or n < -max_number or n > max_number then return {-4} end

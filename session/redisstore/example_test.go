@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// Several servers on one Redis share their sessions.
+// Servers that use the same Redis share their sessions.
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()

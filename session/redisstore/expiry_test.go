@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// expires fails unless the key's lifetime is want, less the duration of the test.
+// expires fails unless the key of v expires in about the duration want.
 func expires(t *testing.T, c *redis.Client, v visitor, want time.Duration) {
 	t.Helper()
 	left := must(c.PTTL(t.Context(), v.key()).Result())
@@ -35,7 +35,7 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 
 	testhost.AgeKey(t, c, older, 9*time.Minute)
 	load(v)
-	expires(t, c, v, 51*time.Minute) // not due
+	expires(t, c, v, 51*time.Minute) // the load did not count as use yet
 	testhost.AgeKey(t, c, older, 2*time.Minute)
 	load(v)
 	expires(t, c, v, time.Hour)
@@ -45,14 +45,14 @@ func TestKeysExpireWithTheirSessions(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, time.Hour)
 
-	for range 2 { // until 19 minutes are left of the three hours
+	for range 2 { // afterwards, 19 of the 180 minutes are left
 		testhost.AgeKey(t, c, older, 50*time.Minute)
 		load(v)
 	}
 	expires(t, c, v, 19*time.Minute)
 	require.NoError(t, s.Commit(t.Context(), d))
 	expires(t, c, v, 19*time.Minute)
-	lim.Absolute = 2 * time.Hour // takes effect at once
+	lim.Absolute = 2 * time.Hour // a shorter limit takes effect at once
 	require.ErrorIs(t, second(s.Load(t.Context(), v.locator, v.digest, lim)), storage.ErrNotFound)
 }
 
@@ -73,7 +73,7 @@ func TestLostExpiryIsRepaired(t *testing.T) {
 	}
 }
 
-// TestStoredTimesDecide removes the expiry of a key. A session that has expired does not come back.
+// TestStoredTimesDecide checks that a session ends even if its key has lost its expiry.
 func TestStoredTimesDecide(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -92,7 +92,7 @@ func TestStoredTimesDecide(t *testing.T) {
 	require.ErrorIs(t, s.Commit(t.Context(), v.delta("user", "eve")), storage.ErrGone)
 	require.Zero(t, c.Exists(t.Context(), v.key()).Val())
 
-	v = over().created(t, s, "cart", "3") // its locator is free
+	v = over().created(t, s, "cart", "3") // the locator can be used again
 	rec := must(s.Load(t.Context(), v.locator, v.digest, limits))
 	require.Equal(t, map[string][]byte{"cart": []byte("3")}, rec.Fields)
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// operation is an operation of a store.
+// operation is a call of one method of a store.
 type operation struct {
 	name string
 	run  func(ctx context.Context, s session.Store, v visitor) error
 }
 
-// onSessions are the operations on one session.
+// onSessions are the operations that use a single session.
 var onSessions = []operation{
 	{"load", func(ctx context.Context, s session.Store, v visitor) error {
 		_, err := s.Load(ctx, v.locator, v.digest, limits)
@@ -45,7 +45,7 @@ var onSessions = []operation{
 	}},
 }
 
-// onUsers are the operations on the sessions of a user.
+// onUsers are the operations that use a user's index.
 var onUsers = []operation{
 	{"bind", func(ctx context.Context, s session.Store, v visitor) error {
 		d := v.delta()
@@ -65,7 +65,7 @@ var onUsers = []operation{
 	}},
 }
 
-// everything runs operations one after another, and returns their errors by name.
+// everything runs operations in order and returns the error of each, by name.
 func everything(t *testing.T, s session.Store, v visitor, operations ...[]operation) map[string]error {
 	errs := make(map[string]error)
 	for _, o := range slices.Concat(operations...) {
@@ -74,7 +74,7 @@ func everything(t *testing.T, s session.Store, v visitor, operations ...[]operat
 	return errs
 }
 
-// fails fails unless every operation returns a failure of the store in time.
+// fails calls every operation. It fails the test unless each returns an error of the store within two seconds in all.
 func fails(t *testing.T, s session.Store) (errs map[string]error) {
 	t.Helper()
 	began := time.Now()
@@ -89,7 +89,7 @@ func fails(t *testing.T, s session.Store) (errs map[string]error) {
 	return errs
 }
 
-// recovers fails unless sessions can soon be created and read.
+// recovers waits until a session can be created and loaded.
 func recovers(t *testing.T, s session.Store) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// TestLostReplyIsAnError ends the connection during the replies to a creation and a change.
+// TestLostReplyIsAnError cuts the connection while Redis replies to a Commit. The Commit must not be sent again.
 func TestLostReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
@@ -28,7 +28,7 @@ func TestLostReplyIsAnError(t *testing.T) {
 			recovers(t, s)
 			lost := func(operation func() error) {
 				t.Helper()
-				recovers(t, s) // the scripts are known, a connection is open
+				recovers(t, s) // loads the scripts and opens a connection
 				lose(after)
 				err := operation()
 				require.ErrorContains(t, err, "store unavailable: ")
@@ -52,8 +52,8 @@ func TestLostReplyIsAnError(t *testing.T) {
 	}
 }
 
-// TestFaultsLoseNoAcknowledgedWrite runs writers while faults of all kinds come and go. Then it destroys their session during
-// a fault: late writes don't bring it back.
+// TestFaultsLoseNoAcknowledgedWrite writes to a session during all kinds of faults. Then it destroys the session during a
+// fault. Late writes must not bring the session back.
 func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
@@ -65,7 +65,7 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	unavailable := func(err error) bool {
 		select {
 		case <-gone:
-			return true // ErrGone, too
+			return true // even for ErrGone
 		default:
 			return !errors.Is(err, storage.ErrGone)
 		}
@@ -91,7 +91,7 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 
 	w = write(t, s, v, 32, unavailable)
 	w.writeMore(t, 32, 10*time.Second)
-	proxy.Stall() // with writes under way
+	proxy.Stall() // while writes are in flight
 	<-time.After(10 * time.Millisecond)
 	close(gone)
 	require.NoError(t, direct.Destroy(t.Context(), v.locator, v.digest))
@@ -102,8 +102,8 @@ func TestFaultsLoseNoAcknowledgedWrite(t *testing.T) {
 	require.Zero(t, server.Client(nil).Exists(t.Context(), v.key()).Val(), "revived")
 }
 
-// takes fails unless the operation fails after timeout, within 50 ms. It tries five times, because the machine may be
-// busy.
+// takes fails unless run returns an error after timeout, and at most 50 ms later. It tries up to five times, because the
+// machine may be busy.
 func takes(t *testing.T, timeout time.Duration, run func() error, name ...any) {
 	t.Helper()
 	best := time.Hour
@@ -134,7 +134,7 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 		s := newStore(t, client, redisstore.Options{Timeout: timeout})
 		for what, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
 			for _, o := range slices.Concat(onSessions, onUsers) {
-				recovers(t, s) // a connection is open
+				recovers(t, s) // opens a connection
 				end := silence(proxy)
 				takes(t, timeout, func() error { return o.run(ctx, s, newVisitor()) }, "%s: %s, %s", name, o.name, what)
 				end()
@@ -145,7 +145,7 @@ func TestEveryOperationHasADeadline(t *testing.T) {
 	}
 }
 
-// Each call takes most of the timeout.
+// TestTimeoutCoversAllCalls checks operations that make two calls, each of which takes most of the timeout.
 func TestTimeoutCoversAllCalls(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond
@@ -159,13 +159,13 @@ func TestTimeoutCoversAllCalls(t *testing.T) {
 	recovers(t, s)
 	proxy.Delay(0, 150*time.Millisecond)
 	for _, o := range onUsers {
-		if o.name != "revoke" { // which is one call
+		if o.name != "revoke" { // makes only one call
 			takes(t, timeout, func() error { return o.run(t.Context(), s, newVisitor()) }, o.name)
 		}
 	}
 }
 
-// Redis crashes and keeps its data, and then loses it.
+// TestSessionsAfterACrash crashes a Redis that keeps its data, and later deletes the data.
 func TestSessionsAfterACrash(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t, testhost.Durable...)

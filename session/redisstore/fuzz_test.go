@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// FuzzStoredRecord puts any values into the hash of a session. A Load returns the session only for a digest in the hash.
-// Otherwise it returns one of the documented errors.
+// FuzzStoredRecord stores arbitrary values in the hash of a session. Load must return the session only if the hash has
+// the caller's digest, and otherwise one of the documented errors.
 func FuzzStoredRecord(f *testing.F) {
 	server := testhost.StartMiniredis(f)
 	s := newStore(f, server.Client(), patient)

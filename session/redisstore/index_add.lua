@@ -3,16 +3,16 @@
 --             its score is the time when the entry was added, in µs since 1970
 --   longest   its score is the longest absolute limit of the sessions, in µs
 --
--- The entry is added before the session is bound, so every session of the user has one. The reverse does not hold: only
+-- The entry is added before the session is bound, so every session of the user has an entry. Some entries are wrong: only
 -- the session itself tells whether it is bound to the user. index_drop.lua removes an entry at once if its session was
--- removed, because locators are not reused. If the session has ended or is not bound, it removes the entry after a minute,
--- because then no commit can bind the session any longer.
+-- removed, because locators are not reused. If the session has ended or is not bound, index_drop.lua removes the entry
+-- after a minute, because then no commit can bind the session any more.
 --
 -- KEYS    the index
 -- ARGV    locator, absolute limit in µs
 -- Result  {1}
 -- Clock   of the server that has the index; the clock of the session's server may differ by up to margin
--- Atomic  so that the expiry follows the longest limit, whatever the order of concurrent calls
+-- Atomic  so that concurrent calls cannot set an expiry that is shorter than the longest limit
 
 local margin, longest = 60 * 1000000, 'longest'
 

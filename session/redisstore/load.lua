@@ -1,5 +1,5 @@
--- Returns a session, by its digest or by its user. It runs the most often, so it stands alone: each function of
--- record.lua would cost time in every call.
+-- Returns a session that has a given digest or user. It does not use record.lua, because it runs more often than the
+-- other scripts, and each function of record.lua would cost time in every call.
 --
 -- KEYS    the session, a hash as record.lua describes it
 -- ARGV    idle limit, absolute limit, time since the last touch after which it is touched again, all in µs
@@ -27,7 +27,7 @@ for i = 1, #hash, 2 do
 end
 if digest == '' and s.user ~= ARGV[5] then return {0} end
 
--- whole returns the number in v, nil if it is not a whole one.
+-- whole returns the number in v, or nil if v is not a whole number.
 local function whole(v)
   if v and #v <= 16 and string.find(v, '^%d+$') then return tonumber(v) end
 end

@@ -8,5 +8,5 @@ local now = time[1] * 1000000 + time[2]
 
 local function digits(n) return string.format('%.0f', n) end
 
--- expire_at lets Redis drop the key, not before that time in µs.
+-- expire_at makes Redis delete the key at this time in µs, or up to 1 ms later.
 local function expire_at(at) call('PEXPIREAT', key, digits(math.ceil(at / 1000))) end

@@ -12,12 +12,12 @@
 -- Digests are compared with ==. Lua has one copy of each string and compares addresses, so the time that this takes
 -- reveals nothing.
 
--- whole returns the number in v, nil if digits did not write it.
+-- whole returns the number in v, or nil if v is not a whole number.
 local function whole(v)
   if v and #v <= 16 and string.find(v, '^%d+$') then return number(v) end
 end
 
--- read returns the session; nil if the key does not exist; nil and an error reply if it holds something else.
+-- read returns the session, or nil if the key does not exist, or nil and an error reply if the key holds something else.
 local function read()
   local m = redis.pcall('HMGET', key, 'digest', 'created', 'touched', 'size', 'old', 'grace', 'user', 'over')
   if m.err then return nil, m end

@@ -1,4 +1,4 @@
--- Removes a session, by its digest or by its user.
+-- Removes a session that has a given digest or user.
 --
 -- KEYS    the session
 -- ARGV    digest that it must have, or empty

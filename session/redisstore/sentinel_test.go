@@ -25,10 +25,10 @@ func TestFailoverUnderLoad(t *testing.T) {
 			v := newVisitor().created(t, s, "user", "ada")
 			w := write(t, s, v, 16, func(err error) bool { return !errors.Is(err, storage.ErrGone) })
 			w.writeMore(t, 200, 10*time.Second)
-			host.WaitReplicated() // the session; what is written from now on may be lost
+			host.WaitReplicated() // later writes may be lost
 			fail(host)
 			w.writeMore(t, 200, 5*time.Second)
-			// What is written on the new master stays.
+			// Wait for writes to the new master, which are not lost.
 			w.sync(t, newStore(t, host.Replica.Client(nil), patient), v, 10*time.Second)
 			w.end()
 			require.Equal(t, "ada", string(loaded(t, s, v).Fields["user"]))

@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// site is one of several servers on one Redis.
+// site is one of several servers that use the same Redis.
 type site struct{ reg *reqctx.Registry }
 
 func newSite(t *testing.T, c *redis.Client) site {
@@ -41,7 +41,7 @@ func (s site) begin(t *testing.T, cookie *http.Cookie) *reqctx.Host {
 	return c
 }
 
-// request runs one request and returns the cookie that it sets, if any.
+// request runs a request and returns the cookie that the response sets, or nil.
 func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s session.Session) error) (*http.Cookie, error) {
 	c := s.begin(t, cookie)
 	defer c.Finish()
@@ -64,12 +64,12 @@ func (s site) request(t *testing.T, cookie *http.Cookie, handle func(s session.S
 
 func login(s session.Session) error { return s.Set("user", "ada") }
 
-// TestDumpContainsNoUsableSecret tries every value in Redis as a secret.
+// TestDumpContainsNoUsableSecret uses each value that is stored in Redis as the secret of a cookie. None must be valid.
 func TestDumpContainsNoUsableSecret(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newSite(t, c)
 	cookie := must(s.request(t, nil, func(s session.Session) error { return errors.Join(login(s), s.Bind("ada@example.com")) }))
-	cookie, err := s.request(t, cookie, session.Session.Renew) // which leaves the digest of the old secret, too
+	cookie, err := s.request(t, cookie, session.Session.Renew) // now Redis has two digests
 	require.NoError(t, err)
 	locator, text, ok := strings.Cut(cookie.Value, ".")
 	require.True(t, ok)
@@ -105,12 +105,12 @@ func TestDumpContainsNoUsableSecret(t *testing.T) {
 	require.Equal(t, "ada", user(cookie))
 }
 
-// TestRunningTaskDelaysNothing loads, lists, revokes and destroys sessions in a request with a waiting task.
+// TestRunningTaskDelaysNothing uses sessions in a request that has a task which waits until the end of the test.
 func TestRunningTaskDelaysNothing(t *testing.T) {
 	s := newSite(t, testhost.StartRedis(t).Client(nil))
 	others := reqctx.NewKey[int]("others")
 	reqctx.Provide(s.reg, others, reqctx.Prop[int]{
-		Timeout: time.Minute, // on a goroutine of its own
+		Timeout: time.Minute, // makes Resolve run on a separate goroutine
 		Resolve: func(ctx context.Context) (int, error) {
 			sess, err := session.From(ctx)
 			if err != nil {

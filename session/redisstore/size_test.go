@@ -49,7 +49,7 @@ func TestSessionHasALargestSize(t *testing.T) {
 	require.ErrorIs(t, s.Commit(t.Context(), v.delta("f", full+"x")), storage.ErrTooLarge, "it is not even sent")
 }
 
-// TestSizeIsKept makes random commits. The stored size stays the sum of the sizes of the fields.
+// TestSizeIsKept makes random commits. After each, the stored size must be the sum of the sizes of the fields.
 func TestSizeIsKept(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -75,7 +75,7 @@ func TestSizeIsKept(t *testing.T) {
 	}
 }
 
-// TestCallerMayReuseItsBytes changes the bytes of a save that Redis has only half received.
+// TestCallerMayReuseItsBytes changes the bytes of a value after Commit has returned but before Redis has received them.
 func TestCallerMayReuseItsBytes(t *testing.T) {
 	server := testhost.StartRedis(t)
 	s := newStore(t, server.Client(nil), patient)

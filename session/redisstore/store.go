@@ -40,7 +40,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// An error that is not one of package session's is ErrNotSent, ErrNoReply, ErrKeyType, or a refusal by Redis.
+// A Store returns the errors of package storage, these errors, and errors that Redis has sent.
 var (
 	// ErrNotSent means that a call was not sent to Redis. No connection could be made, the handshake failed, or no
 	// connection was free within Options.Timeout. The session is unchanged. After a Revoke, some sessions may be
@@ -63,7 +63,7 @@ const MaxBytes = 1 << 20
 
 const bytesPerField = 64
 
-// Options configure a [Store]. The zero value means the defaults.
+// Options configures a [Store]. The zero value means the defaults.
 type Options struct {
 	// Prefix begins the name of every key. The session's locator follows, or "user:" and a digest of a user's name.
 	// Two applications on one Redis need different prefixes. Default: "session:".
@@ -113,7 +113,7 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 	deadline := time.Now().Add(s.timeout)
 	args, size := commitArgs(d)
-	if size > MaxBytes { // regardless of the stored session
+	if size > MaxBytes { // whatever the stored session contains
 		return storage.ErrTooLarge
 	}
 	if d.Bind != "" {
@@ -138,8 +138,8 @@ func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	return err
 }
 
-// run runs a script on the key with this name after the prefix. The arguments are strings and numbers, never a caller's
-// []byte, because a round trip may outlive the call.
+// run runs a script on the key whose name follows the prefix. The arguments must be strings and numbers. A []byte of the
+// caller could change while it is being sent, because a round trip may continue after the call.
 func (s *Store) run(ctx context.Context, deadline time.Time, script *redispipe.Script, name string, args ...any) (redispipe.Reader, error) {
 	if err := ctx.Err(); err != nil {
 		return redispipe.Reader{}, err

@@ -19,11 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
+	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait for Redis
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
-// patient is for tests that are not about time: the machine may be busy.
+// patient has a long timeout, for tests that are not about timeouts, because the machine may be busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}
 
 var limits = storage.Limits{Idle: time.Hour, Absolute: 24 * time.Hour, Touch: time.Minute}
@@ -46,7 +46,7 @@ func newVisitor() (v visitor) {
 	return v
 }
 
-// only matches v's session.
+// only reports whether l is the locator of v's session.
 func (v visitor) only(l storage.Locator) bool { return l == v.locator }
 
 func anySession(storage.Locator) bool { return true }
@@ -76,7 +76,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "no client")
 	c := redis.NewClient(&redis.Options{})
 	defer c.Close()
-	for _, timeout := range []time.Duration{-1, 30*time.Second + 1} { // an entry of an index is kept for a minute
+	for _, timeout := range []time.Duration{-1, 30*time.Second + 1} {
 		_, err = redisstore.New(c, redisstore.Options{Timeout: timeout})
 		var wrong *option.Error
 		require.ErrorAs(t, err, &wrong)
@@ -94,7 +94,7 @@ func TestRedisConformsToStore(t *testing.T) {
 	}
 }
 
-// Sessions and their users' indexes are on different nodes.
+// TestRedisClusterConformsToStore runs the suite with sessions and users' indexes on different nodes.
 func TestRedisClusterConformsToStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, aging(testhost.StartCluster(t).Client(nil)))
@@ -104,10 +104,10 @@ func TestRedisSentinelConformsToStore(t *testing.T) {
 	storetest.Run(t, aging(testhost.StartSentinel(t).Client(nil)))
 }
 
-// aging moves the clock of a real server by making everything in it older.
+// aging returns a host whose Advance makes all keys of a real server older, because its clock cannot be moved.
 func aging(c redis.UniversalClient) storetest.Host { return agingAs(c, c) }
 
-// agingAs is like aging, with a second client that may run all commands.
+// agingAs is like aging, for a client that may not run all commands. admin may.
 func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
@@ -119,8 +119,8 @@ func agingAs(c, admin redis.UniversalClient) storetest.Host {
 	}
 }
 
-// older makes a session, or an index of them, ARGV[1] µs older. Its expiry loses the
-// millisecond, too, by which it may have been rounded up.
+// older makes a session or an index ARGV[1] µs older. It subtracts one more millisecond from the expiry, which the store
+// may have rounded up.
 var older = redis.NewScript(`
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then return redis.error_reply('NOEXPIRY a key without expiry') end
@@ -135,7 +135,7 @@ else
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
-// TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
+// TestMiniredisConformsToStore runs the suite on a server whose clock differs from this machine's and can be moved.
 func TestMiniredisConformsToStore(t *testing.T) {
 	var server *testhost.Miniredis
 	storetest.Run(t, storetest.Host{
@@ -180,7 +180,7 @@ func TestOperationIsOneCall(t *testing.T) {
 		}},
 		{"destroy", func() error { return s.Destroy(t.Context(), v.locator, v.digest) }},
 	}
-	for _, step := range steps { // loads the scripts
+	for _, step := range steps { // the first round loads the scripts
 		require.NoError(t, step.call(), step.name)
 	}
 	sources, _ := server.Calls("eval")

@@ -38,7 +38,7 @@ func TestUpdatesOfOneSessionAllCount(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// increment runs a request that adds one with an update.
+// increment runs a request that adds 1 to the field "n" with Update.
 func (s site) increment(t *testing.T, cookie *http.Cookie) error {
 	c := s.begin(t, cookie)
 	err := session.NewField[int]("n").Update(c, func(n int) (int, error) { return n + 1, nil })

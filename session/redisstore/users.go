@@ -17,17 +17,17 @@ import (
 
 // A session and its user's index are two keys, on a Cluster often on two nodes, so that no script can change both. The
 // index is written first. An entry stays for settleTime, even if its session does not exist or is not bound to the
-// user. A Commit takes less than that, because maxTimeout bounds it. But a node that stops for a minute with the Commit
-// in its buffer may run it later, and bind a session that is not in the index.
+// user. A Commit takes less time, because maxTimeout bounds it. However, if a node hangs for more than a minute and then
+// runs a Commit that it received before, that Commit may bind a session that is no longer in the index.
 //
-// The entry of a session that was just removed is dropped at once. A Commit under way finds the session gone, and a new
-// session has a new locator.
+// The entry of a session that was just removed is dropped at once. A concurrent Commit cannot bind the session any more,
+// and a new session has a new locator.
 const (
 	settleTime = time.Minute
 	maxTimeout = settleTime / 2
 )
 
-// The minimum age of an entry that is dropped.
+// These are the minimum ages at which an entry is dropped.
 const (
 	keep        = time.Duration(-1) // the entry is not dropped
 	dropNow     = time.Duration(0)  // the session was removed
@@ -37,7 +37,8 @@ const (
 // parallel is the number of sessions of a user that are read or removed at the same time.
 const parallel = 64
 
-// userKey names the index of a user with a hash, because a user's name may be personal.
+// userKey returns the name of a user's index. It contains a hash instead of the user, who may be identified by personal
+// data such as an email address.
 func userKey(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
@@ -82,8 +83,8 @@ func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Loca
 	return int(n.Load()), err
 }
 
-// forEach calls f in parallel for each session in a user's index that matches. It drops the entries that are at least as
-// old as the age that f returns. After an error, it begins no more calls.
+// forEach calls f in parallel for the sessions in a user's index that match. f returns the minimum age at which the
+// session's entry is dropped. After an error, forEach starts no more calls.
 func (s *Store) forEach(ctx context.Context, user string, match func(storage.Locator) bool,
 	f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
 	if user == "" {
@@ -112,8 +113,8 @@ func (s *Store) forEach(ctx context.Context, user string, match func(storage.Loc
 	return nil
 }
 
-// dropFromIndex drops the entries that are at least as old as ages requires. If that fails, a later List or Revoke drops
-// them.
+// dropFromIndex drops the entry of each locator if it has at least the age in ages. If that fails, a later List or Revoke
+// drops the entries.
 func (s *Store) dropFromIndex(ctx context.Context, deadline time.Time, user string, locators []storage.Locator, ages []time.Duration) {
 	var args []any
 	for i, l := range locators {

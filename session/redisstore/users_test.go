@@ -45,10 +45,10 @@ func index(t *testing.T, c *redis.Client) string {
 	return keys[0]
 }
 
-// entries returns how many sessions the only index has.
+// entries returns the number of sessions in the only index.
 func entries(t *testing.T, c *redis.Client) int64 {
 	t.Helper()
-	return c.ZCard(t.Context(), index(t, c)).Val() - 1 // less the longest limit
+	return c.ZCard(t.Context(), index(t, c)).Val() - 1 // one member is the longest limit
 }
 
 func TestIndexOutlivesItsSessions(t *testing.T) {
@@ -65,12 +65,13 @@ func TestIndexOutlivesItsSessions(t *testing.T) {
 	testhost.AgeKey(t, c, older, 20*time.Hour)
 	life(4 * time.Hour)
 	newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour})
-	life(24 * time.Hour) // the earlier sessions may last that long
+	life(24 * time.Hour) // because of the first session
 	newVisitor().loggedIn(t, s, "ada", storage.Limits{Idle: time.Hour, Absolute: 100 * time.Hour})
 	life(100 * time.Hour)
 }
 
-// With a limit that was made longer after the login, the session must not outlive the index entry that Revoke needs.
+// TestBoundSessionEndsAsItWasBound makes the limit longer after a login. The session must still end before its index
+// entry does, because Revoke needs the entry.
 func TestBoundSessionEndsAsItWasBound(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -91,7 +92,7 @@ func TestLongestLimitsAreForever(t *testing.T) {
 	s := newStore(t, c, patient)
 	forever := storage.Limits{Idle: math.MaxInt64, Absolute: math.MaxInt64, Touch: time.Minute}
 	v := newVisitor().loggedIn(t, s, "ada", forever)
-	for range 3 { // the later ones touch
+	for range 3 { // the second and third load count as use
 		require.Equal(t, "ada", must(s.Load(t.Context(), v.locator, v.digest, forever)).User)
 		testhost.AgeKey(t, c, older, 10*365*24*time.Hour)
 	}
@@ -121,7 +122,7 @@ func TestIndexDropsExpiredSessions(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val(), "nothing is left of a user without sessions")
 }
 
-// A removed session cannot be bound again, so its entry is dropped at once.
+// TestIndexDropsRemovedSessions checks that the entry of a removed session is dropped at once.
 func TestIndexDropsRemovedSessions(t *testing.T) {
 	server := testhost.StartRedis(t)
 	c := server.Client(nil)
@@ -145,14 +146,14 @@ func TestIndexDropsRemovedSessions(t *testing.T) {
 			require.Equal(t, 1, listed(t, s, "ada"))
 			require.NoError(t, remove(kept))
 
-			again := kept.loggedIn(t, s, "ada", limits) // at the same locator
+			again := kept.loggedIn(t, s, "ada", limits) // with the same locator
 			require.Equal(t, 1, listed(t, s, "ada"))
 			require.NoError(t, remove(again))
 		})
 	}
 }
 
-// A logout removes the session even if it cannot drop the entry.
+// TestLogoutWithoutIndex checks that a logout removes the session even if it cannot drop the index entry.
 func TestLogoutWithoutIndex(t *testing.T) {
 	server := testhost.StartRedis(t)
 	c := server.Client(nil)
@@ -168,7 +169,7 @@ func TestLogoutWithoutIndex(t *testing.T) {
 	require.EqualValues(t, 1, entries(t, c))
 }
 
-// A user logs in all day, and the sessions are never listed.
+// TestLoginDropsOldEntries has a user who logs in all day and whose sessions are never listed.
 func TestLoginDropsOldEntries(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -179,8 +180,8 @@ func TestLoginDropsOldEntries(t *testing.T) {
 	require.EqualValues(t, 4, entries(t, c))
 }
 
-// The entry is written first. A List or Revoke before the session is bound leaves the entry, so that the session can be
-// revoked later.
+// TestListBetweenTheTwoStepsOfALogin calls List and Revoke after a login has written the index entry and before it binds
+// the session. The entry must stay, so that the session can be revoked later.
 func TestListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	server := testhost.StartRedis(t)
 	c := server.Client(nil)
@@ -203,7 +204,7 @@ func TestListBetweenTheTwoStepsOfALogin(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
-// tapped makes a client call tap before each write.
+// tapped returns client options with which tap is called before each write to a connection.
 func tapped(tap func(conn net.Conn, p []byte)) func(*redis.Options) {
 	return func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -223,7 +224,7 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The session decides to whom it is bound: a wrong entry in an index does no harm.
+// TestStaleIndexRevokesNoOtherUser puts wrong entries into an index. They must not end the sessions of other users.
 func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -247,8 +248,8 @@ func TestStaleIndexRevokesNoOtherUser(t *testing.T) {
 	require.EqualValues(t, 1, c.Exists(t.Context(), list.key()).Val())
 }
 
-// A login and a logout are two calls each. List and Revoke of 300 sessions are one call for each, in few round trips. No
-// operation scans all keys.
+// TestRoundTripsOfUserMethods counts the calls and round trips of operations on a user's sessions. No operation scans all
+// keys.
 func TestRoundTripsOfUserMethods(t *testing.T) {
 	server := testhost.StartRedis(t)
 	var writes atomic.Int64
@@ -289,7 +290,7 @@ func TestRoundTripsOfUserMethods(t *testing.T) {
 	}
 }
 
-// After a Revoke that failed, the next one continues with the rest.
+// TestInterruptedRevocationContinues checks that after a failed Revoke, the next Revoke ends the remaining sessions.
 func TestInterruptedRevocationContinues(t *testing.T) {
 	server := testhost.StartRedis(t)
 	c := server.Client(nil)
@@ -298,7 +299,7 @@ func TestInterruptedRevocationContinues(t *testing.T) {
 		newVisitor().loggedIn(t, s, "ada", limits)
 	}
 	testhost.AgeKey(t, c, older, 2*time.Minute)
-	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // longest, and then by age
+	locators := c.ZRange(t.Context(), index(t, c), 0, -1).Val() // in the order of age, after "longest"
 	key := visitor{locator: storage.Locator([]byte(locators[151]))}.key()
 	cut := newStore(t, server.Client(tapped(func(conn net.Conn, p []byte) {
 		if bytes.Contains(p, []byte(key)) {

@@ -28,7 +28,7 @@ func newServer() *server.Server {
 }
 
 func ExampleLogin() {
-	_ = func(t *testing.T) { // TestMe
+	_ = func(t *testing.T) { // the body of a test
 		srv := newServer()
 		r := httptest.NewRequest("GET", "/me", nil)
 		sessiontest.Login(t, srv.Sessions(), r, "42")

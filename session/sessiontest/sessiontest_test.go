@@ -70,7 +70,7 @@ func requireSession(t *testing.T, m *session.Manager, r *http.Request, user, wan
 	})
 }
 
-// fatal records that a test ended.
+// fatal is a testing.TB that records whether Fatalf was called.
 type fatal struct {
 	testing.TB
 	ended bool

@@ -60,8 +60,8 @@ func (v Value) Equal(w Value) bool {
 	return v.Exists == w.Exists && (!v.Exists || string(v.Bytes) == string(w.Bytes))
 }
 
-// Counter returns the number that the field holds, or 0 if there is no value. It accepts only the text that OpAdd
-// writes for a number, so that all stores agree.
+// Counter returns the number that the field holds, or 0 if there is no value. A text that OpAdd would not write for a
+// number, such as "007", is ErrNotCounter in every store.
 func (v Value) Counter() (int64, error) {
 	if !v.Exists {
 		return 0, nil

@@ -99,7 +99,7 @@ func testWrongSecret(t *testing.T, s *subject) {
 
 func testDestroy(t *testing.T, s *subject) {
 	i, other, unknown := s.create(t, map[string]string{"user": "ada"}), s.create(t, map[string]string{"user": "bob"}), newID()
-	for range 2 { // the second time, there is no session either
+	for range 2 { // the second round destroys sessions that are gone
 		for _, ended := range []id{i, unknown} {
 			requireNoError(t, s.store.Destroy(t.Context(), ended.locator, ended.digest))
 			s.requireGone(t, ended)

@@ -15,7 +15,7 @@ func testIdleSessionEnds(t *testing.T, s *subject) {
 	s.advance(t, 1)
 	requireErrorIs(t, s.commit(t, i, setChange("revived", "yes")), storage.ErrGone)
 	s.requireGone(t, i)
-	for _, ended := range []id{i, unasked} { // as if there were none
+	for _, ended := range []id{i, unasked} { // the digest does not matter any more
 		requireNoError(t, s.store.Destroy(t.Context(), ended.locator, newDigest()))
 	}
 	s.requireFields(t, kept, nil)
@@ -31,7 +31,7 @@ func testUseTouches(t *testing.T, s *subject) {
 	s.requireFields(t, committed, nil)
 }
 
-// testLoadBeforeTouchIsDue loads when the touch is not due, so that the session ends as if it had not been loaded.
+// testLoadBeforeTouchIsDue checks that a load does not extend the session before Limits.Touch has passed.
 func testLoadBeforeTouchIsDue(t *testing.T, s *subject) {
 	lim := s.timeLimits()
 	lim.Touch = s.units(6)

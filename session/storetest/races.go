@@ -24,7 +24,7 @@ func runConcurrently(n int, f func(k int)) {
 	wg.Wait()
 }
 
-// race runs f n times concurrently. It fails unless want of the calls succeed and the others return the error other.
+// race calls f n times concurrently. It fails unless exactly want calls succeed and all others return the error other.
 func race(t *testing.T, n, want int, other error, f func(k int) error) {
 	t.Helper()
 	var succeeded, odd atomic.Int64
@@ -76,8 +76,8 @@ func testConcurrentRotations(t *testing.T, s *subject) {
 	s.requireFields(t, id{i.locator, <-winner}, nil)
 }
 
-// testDestroyDuringCommits commits and destroys at the same time. Afterwards nothing is left, and no commit that began
-// after the destroy had returned succeeds.
+// testDestroyDuringCommits destroys a session during concurrent commits. Afterwards the session must be gone. A commit
+// that began after Destroy had returned must not succeed.
 func testDestroyDuringCommits(t *testing.T, s *subject) {
 	for range 20 {
 		i := s.create(t, map[string]string{"user": "ada"})

@@ -21,7 +21,7 @@ func testRotate(t *testing.T, s *subject) {
 	s.requireFields(t, renewed, map[string]string{"cart": "4", "user": "ada"})
 }
 
-// rotate gives i a new secret, and the one before a grace.
+// rotate gives i a new secret. The old secret can read until grace has passed.
 func (s *subject) rotate(t *testing.T, i id, grace time.Duration) id {
 	t.Helper()
 	renewed := id{i.locator, newDigest()}
@@ -62,7 +62,7 @@ func testSecretInGrace(t *testing.T, s *subject) {
 	s.requireGone(t, i)
 	s.requireFields(t, renewed, map[string]string{"user": "bob"})
 
-	again := s.rotate(t, renewed, s.units(15)) // longer than the session is idle
+	again := s.rotate(t, renewed, s.units(15)) // longer than the idle limit
 	s.advance(t, 9)
 	s.requireReadOnly(t, renewed, "bob")
 	s.advance(t, 1)

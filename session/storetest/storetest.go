@@ -1,11 +1,11 @@
-// Package storetest tests implementations of [session.Store], alone and under concurrency. A store's own tests call Run:
+// Package storetest tests implementations of [session.Store]. The tests of a store call Run:
 //
 //	storetest.Run(t, storetest.Host{
 //		Open:    func(t *testing.T) session.Store { … },
 //		Advance: func(t *testing.T, d time.Duration) { clock.Add(d) },
 //	})
 //
-// It doesn't test bounds, eviction and network failures.
+// It does not test bounds, eviction or network failures.
 package storetest
 
 import (
@@ -21,15 +21,15 @@ import (
 
 // Host is the environment of the store under test.
 type Host struct {
-	// Open returns an empty store. It is called once for each case, inside Within, and closes with t.Cleanup what it
+	// Open returns an empty store. It is called once for each case, inside Within. It must use t.Cleanup to close what it
 	// opens.
 	Open func(t *testing.T) session.Store
 	// Advance moves the store's clock forward by d. Only one goroutine calls it.
 	Advance func(t *testing.T, d time.Duration)
-	// Within runs one case, such as synctest.Test; nil means a plain call.
+	// Within calls run, which runs one case. It can be synctest.Test, for example. Nil means a plain call.
 	Within func(t *testing.T, run func(t *testing.T))
-	// Unit is the unit of time in the cases: sessions end after 10 idle units and after 40 in all. 0 means a second. With
-	// a real clock it must be long enough for a few calls.
+	// Unit is the unit of time in the cases. Sessions end after 10 units without use, and after 40 units in any case. With
+	// a real clock, a unit must be long enough for a few calls. Default: 1 second.
 	Unit time.Duration
 }
 
@@ -88,7 +88,7 @@ var cases = []testCase{
 	{"a destroy ends a session during concurrent commits", testDestroyDuringCommits},
 }
 
-// subject is a store in one case.
+// subject is the store that a case tests.
 type subject struct {
 	host  Host
 	store session.Store
@@ -144,7 +144,7 @@ func (s *subject) load(t *testing.T, i id) (storage.Record, error) {
 	return s.store.Load(t.Context(), i.locator, i.digest, s.timeLimits())
 }
 
-// requireFields fails unless the session is there with exactly these fields.
+// requireFields fails unless the session exists and has exactly these fields.
 func (s *subject) requireFields(t *testing.T, i id, want map[string]string) {
 	t.Helper()
 	rec, err := s.load(t, i)

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/session/storage"
 )
 
-// bind binds i to user, with a new secret.
+// bind binds i to user and gives it a new secret.
 func (s *subject) bind(t *testing.T, i id, user string) id {
 	t.Helper()
 	renewed := id{i.locator, newDigest()}
@@ -52,7 +52,7 @@ func (s *subject) requireListed(t *testing.T, user string, want ...id) {
 	}
 }
 
-// requireRevoked revokes the sessions of user, except some, and fails unless their number is want.
+// requireRevoked revokes the sessions of user, except those in except. It fails unless Revoke returns the number want.
 func (s *subject) requireRevoked(t *testing.T, want int, user string, except ...id) {
 	t.Helper()
 	n, err := s.store.Revoke(t.Context(), user, func(l storage.Locator) bool {
@@ -132,7 +132,7 @@ func testRevoke(t *testing.T, s *subject) {
 	}
 	s.requireListed(t, "ada")
 	s.requireRevoked(t, 0, "ada")
-	s.requireRevoked(t, 0, "") // does not mean the sessions without a user
+	s.requireRevoked(t, 0, "") // must not revoke sessions without a user
 	s.requireFields(t, bob, map[string]string{"device": "phone"})
 	s.requireFields(t, anonymous, nil)
 }
@@ -142,7 +142,7 @@ func testListWithoutEnded(t *testing.T, s *subject) {
 	requireNoError(t, s.store.Destroy(t.Context(), destroyed.locator, destroyed.digest))
 	s.requireListed(t, "ada", idle, kept)
 	s.advance(t, 9)
-	s.requireListed(t, "ada", idle, kept) // does not count as use
+	s.requireListed(t, "ada", idle, kept) // listing does not count as use
 	requireNoError(t, s.commit(t, kept, nil))
 	s.advance(t, 1)
 	s.requireListed(t, "ada", kept)
@@ -156,8 +156,8 @@ func testListWithoutEnded(t *testing.T, s *subject) {
 	s.requireGone(t, kept)
 }
 
-// testBindDuringDestroy binds a session again while it is destroyed or revoked. Afterwards the session is gone, or it is
-// listed and can be revoked.
+// testBindDuringDestroy binds a session again while it is destroyed or revoked. Afterwards the session must be gone, or
+// it must be listed and can be revoked.
 func testBindDuringDestroy(t *testing.T, s *subject) {
 	for round := range 10 {
 		user := fmt.Sprint("ada", round)
@@ -183,7 +183,7 @@ func testBindDuringDestroy(t *testing.T, s *subject) {
 	}
 }
 
-// requireRestRevoked fails unless those of all that can be loaded are listed and can be revoked.
+// requireRestRevoked fails unless all sessions that can still be loaded are listed and can be revoked.
 func (s *subject) requireRestRevoked(t *testing.T, user string, all []id) {
 	t.Helper()
 	var left []id
@@ -199,8 +199,8 @@ func (s *subject) requireRestRevoked(t *testing.T, user string, all []id) {
 	}
 }
 
-// testRevokeDuringLogins logs in and revokes at the same time. A session that was bound before is gone. A session that was
-// bound meanwhile is gone, or is listed and can be revoked.
+// testRevokeDuringLogins revokes a user's sessions during concurrent logins. Afterwards, sessions from before must be
+// gone. Each session of the concurrent logins must be gone, or must be listed and can be revoked.
 func testRevokeDuringLogins(t *testing.T, s *subject) {
 	for round := range 5 {
 		user := fmt.Sprint("ada", round)
