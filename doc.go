@@ -5,11 +5,11 @@
 //
 // Begin with [github.com/lazyreq/lazyreq/server]. Each of the other packages also works alone:
 //
-//   - [github.com/lazyreq/lazyreq/lazy]: values computed once, tasks, scopes
-//   - [github.com/lazyreq/lazyreq/reqctx]: the lazy properties of one request
-//   - [github.com/lazyreq/lazyreq/params]: query, path, form and JSON, parsed on first use
-//   - [github.com/lazyreq/lazyreq/session]: loaded on first use, saved before the header
+//   - [github.com/lazyreq/lazyreq/lazy]: values that are computed once, tasks, scopes
+//   - [github.com/lazyreq/lazyreq/reqctx]: the lazy properties of a request
+//   - [github.com/lazyreq/lazyreq/params]: query, path, form and JSON, parsed when they are first used
+//   - [github.com/lazyreq/lazyreq/session]: sessions that are loaded when they are first used
 //   - [github.com/lazyreq/lazyreq/ratelimit]: counters and limits
-//   - [github.com/lazyreq/lazyreq/coord]: tokens that succeed once, and one worker at a time
+//   - [github.com/lazyreq/lazyreq/coord]: tokens that can be used only once, and leases for one worker at a time
 //   - [github.com/lazyreq/lazyreq/server]: HTTP servers with all of these
 package lazyreq

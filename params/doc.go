@@ -1,5 +1,5 @@
-// Package params reads the parameters of a request: path values, the query, and a form, multipart or JSON body. Each
-// source is parsed once, on first use.
+// Package params reads the parameters of a request: path values, the query, and a form, multipart or JSON body.
+// Each source is parsed once, when it is first used.
 //
 //	p, err := params.From(ctx)
 //	page, err := p.IntOr("page", 1)         // path, then content, then query
@@ -18,26 +18,27 @@
 //
 // # Bodies
 //
-// Forms and JSON are held in memory, within Options.MaxBody, and the next reader of the request's Body finds them again.
-// [Params.Body] returns the bytes of any body. Multipart forms are read as a stream, within Options.MaxStream. The
-// accessors and [Params.File] read the whole form, and keep large files on disk until the request ends. [Params.Parts]
-// reads it part by part. [Params.Stream] is for other large bodies. A stream can't be read again. Bodies in gzip and
-// deflate are inflated, but the next reader finds them as they were sent.
+// Forms and JSON are held in memory, up to Options.MaxBody, and the next reader of the request's Body gets them
+// again. [Params.Body] returns the bytes of any body. Multipart forms are read as a stream, up to
+// Options.MaxStream. The accessors and [Params.File] read the whole form, and keep large files on disk until the
+// request ends. [Params.Parts] reads the form part by part. [Params.Stream] is for other large bodies. A stream
+// can't be read again. Bodies in gzip and deflate are inflated, but the next reader gets them as they were sent.
 //
 // # Errors
 //
-// A mistake of the client is an [*Error], or [Errors] if a binding finds several. Its Reason says whether a value is
-// missing or malformed, for example. Its Problem method returns the status and the members of an RFC 9457 response. A
-// source is refused as a whole if it has malformed percent-encoding, a raw semicolon, text that is not UTF-8, a NUL, or
-// a part without a name; if JSON in it has duplicate names, unpaired surrogates or trailing bytes; and if it exceeds the
-// budget in [Options]. A name that is given twice has no single value: use Strings, or bind a slice.
+// A mistake of the client is an [*Error], or [Errors] if a binding finds several. Its Reason says, for example,
+// whether a value is missing or malformed. Its Problem method returns the status and the members of an RFC 9457
+// response. A whole source is refused if it has malformed percent-encoding, a raw semicolon, text that is not
+// UTF-8, a NUL, or a part without a name. JSON is refused if it has duplicate names, unpaired surrogates or
+// trailing bytes. A source that exceeds the budget in [Options] is refused, too. If a name is given twice, it has
+// no single value: use Strings, or bind a slice.
 //
 // # The standard library
 //
-// ParseForm and FormValue find a form that this package has read. If ParseForm or ParseMultipartForm was called first,
-// this package uses its result, and MaxFile and MaxParts don't apply. After this package has read a multipart form,
-// ParseMultipartForm returns an error. A copy of the request that was made before the body was read has no body
-// afterwards, unless [Share] was called. Package server calls it.
+// ParseForm and FormValue return the values of a form that this package has read. If ParseForm or
+// ParseMultipartForm was called first, this package uses its result, and MaxFile and MaxParts don't apply. After
+// this package has read a multipart form, ParseMultipartForm returns an error. A copy of the request that was
+// made before the body was read has no body afterwards, unless [Share] was called. Package server calls it.
 //
 // The package does not authorize requests or sanitize texts.
 package params

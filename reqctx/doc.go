@@ -15,13 +15,13 @@
 // does not run if no code reads the property. Reading a resolved property costs an atomic load. A property that is
 // never read costs only its slot in the Context.
 //
-// [Resolve] resolves several properties in parallel, and [Key.Start] begins to resolve one early. A [Batch] is a
-// property with an argument, which loads a list of arguments with one call. [Preset] gives a request the value of a
-// property in tests.
+// [Resolve] resolves several properties in parallel. [Key.Start] begins to resolve a property early. A [Batch] is
+// a property with an argument, which loads a list of arguments with one call. [Preset] gives a request the value
+// of a property in tests.
 //
-// A request has three phases. Properties are resolved and set. Then [Host.Commit], called by the server before the
-// response's header goes out, saves those that have changed. Then [Host.Finish] ends the request's tasks and calls the
-// Close functions, in reverse order.
+// A request has three phases. First, properties are resolved and set. Before the response's header is sent, the
+// server calls [Host.Commit], which saves the properties that have changed. After the response, it calls
+// [Host.Finish], which ends the request's tasks and calls the Close functions in reverse order.
 //
 // The package does no routing and writes no responses. Package server does.
 package reqctx

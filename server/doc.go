@@ -15,17 +15,19 @@
 //	})
 //	err = srv.ListenAndServe(":8080")
 //
-// A route declares what its requests need. [Require] answers requests that lack it before the handler runs, and
-// [Prefetch] starts several properties together. A [Group] gives both to several routes. [Server.Routes] lists them.
+// A route declares with [Require] what its requests need. If a request does not have it, the server answers with
+// an error before the handler runs. [Prefetch] starts several properties together. A [Group] gives both to
+// several routes. [Server.Routes] lists the routes.
 //
 // Properties need no middleware. A property that was read adds its header fields (a cookie, rate-limit fields) when
 // the header is sent. [Server.Use] adds standard middleware, such as CORS, compression and tracing. [AccessLog] is an
 // observer.
 //
-// [Server.Wrap] gives the properties to routers of other packages, and [WriteError] answers errors of their handlers.
-// Package servertest tests handlers.
+// [Server.Wrap] gives the properties to routers of other packages, and [WriteError] writes the responses for
+// errors of their handlers. Package servertest tests handlers.
 //
-// By default, cross-origin POSTs, PUTs and DELETEs of browsers are refused with 403: see Options.CrossOrigin.
+// By default, the server answers 403 to cross-origin POSTs, PUTs and DELETEs of browsers: see
+// Options.CrossOrigin.
 //
 // The package does no authentication and no templating.
 package server

@@ -1,7 +1,6 @@
-// Package algorithms measures how far each rule of package ratelimit is from "at most
-// Limit in any Per": how much more gets through in any window, against adversaries, and
-// how much is denied that need not be. It runs the real rules on the memory store by a
-// clock of its own, so its figures are the same on every machine.
+// Package algorithms measures how far each rule of package ratelimit is from "at most Limit in any Per". It measures how
+// many units too many can pass in a window if clients attack the rule, and how many units are denied although they could
+// pass. It runs the real rules on the memory store. The clock is simulated, so the figures are the same on every machine.
 //
-// A window is half open and is measured in whole microseconds, as the rules' time is.
+// A window is half open. It is measured in whole microseconds, like the time of the rules.
 package algorithms

@@ -1,4 +1,3 @@
-// Package child runs this program again, as child processes with a role, and other
-// programs, each on processors of its own: so that what is measured shares none with what
-// measures it.
+// Package child starts child processes: this program in another role, and other programs. Each process has processors of
+// its own, so that the measured program does not share a processor with the program that measures it.
 package child

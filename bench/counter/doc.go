@@ -1,4 +1,4 @@
-// Package counter compares counters in time buckets: redback's rate limit, on Node,
-// with our Buckets, both on one redis-server and with 50 calls in flight. Buckets are of
-// 5 s and the span is 600 s on both sides, the default of both.
+// Package counter compares counters in time buckets: redback's rate limit on Node, and Buckets of package
+// ratelimit. Both use one redis-server, with 50 concurrent calls. On both sides, a bucket is 5 s long and the span
+// is 600 s. These are the defaults of both.
 package counter

@@ -1,8 +1,8 @@
-// Package decisions compares what decisions about rate limits cost when the counters are
-// in one Redis: ours as it is, with one script call for each key, and prepaid; limiters of others;
-// and bare commands, which decide nothing and show where the floor is.
+// Package decisions compares the cost of decisions about rate limits if the counters are in one Redis. It measures
+// redisstore, redisstore with one script call for each key, the Prepaid layer, and limiters of others. It also
+// measures plain commands, which decide nothing and show the minimum cost.
 //
-// Callers take one unit each of one key (hot) or of 16384 keys in turn (many). The limit
-// is never reached then. In each round there is also a limit that is: of the takes
-// beyond it none may pass, of those below it all must.
+// Each caller takes one unit at a time. The callers use the same key (hot) or 16384 keys in turn (many). These
+// takes never reach their limit. In each round, the callers also share a limit that they exceed. All takes up to
+// this limit must pass, and no others.
 package decisions

@@ -1,8 +1,8 @@
-// Package denycache compares what denials cost: with a cache of them and without, and with
-// rate-limiter-flexible on Node, with its in-memory block and without. All have a fixed
-// window of 5 units a second in one Redis, for each of 5 keys, and 50 calls in flight.
+// Package denycache compares the cost of denials, with and without a cache of denials. The peer is
+// rate-limiter-flexible on Node, with and without its in-memory block. All use a fixed window of 5 units a second
+// for each of 5 keys in one Redis, with 50 concurrent calls.
 //
-// The cases are calls in process, and the same behind HTTP with the load of hey. What is
-// admitted is known: all keys are asked for without a pause, so that a window begins
-// when the one before ends, and a round of 2.5 s has three.
+// The suite measures calls in the process, and HTTP servers under the load of hey. The number of units that must
+// be admitted is known: all keys are used without a pause, so each window begins when the last one ends, and a
+// round of 2.5 s has three windows.
 package denycache

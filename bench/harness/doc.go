@@ -1,5 +1,4 @@
-// Package harness compares us with others, in one run on one machine: contenders
-// take turns round by round, medians are compared, and what is published is a
-// ratio. Absolute figures of a shared machine mean little; two figures of the same
-// minute can be divided.
+// Package harness compares this library with others in a single run on a single machine. The contenders take
+// turns, round by round. Their medians are compared, and the published result is a ratio. Absolute figures of a
+// shared machine mean little, but two figures from the same minute can be compared.
 package harness

@@ -1,5 +1,4 @@
-// Package load asks an HTTP server from many connections at once, each of which sends the
-// next request when it has the answer, and checks every answer. All of it is one thread
-// that waits for all connections: it takes as little as it can of the processors that it
-// shares with others. It works on Linux.
+// Package load sends requests to an HTTP server on many connections at the same time, and checks every response.
+// Each connection sends its next request when it has received a response. A single thread waits for all
+// connections, so that the load takes little processor time. The package works on Linux.
 package load

@@ -1,4 +1,3 @@
-// Package plot draws results as SVG: one picture for each suite and metric, a row for
-// each case, a mark at each contender's median and a line from its smallest round to its
-// largest.
+// Package plot draws results as SVG. There is a picture for each suite and metric, and a row for each case. In a
+// row, a mark shows each contender's median, and a line reaches from its smallest round to its largest.
 package plot

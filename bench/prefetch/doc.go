@@ -1,5 +1,5 @@
-// Package prefetch compares a route that prefetches its properties with the same route
-// without, and with one that resolves them in parallel itself. The contenders named lazyreq
-// prefetch. It also compares a route that requires a session, a policy and a property with routes that
-// require one of them.
+// Package prefetch compares three routes: a route that prefetches its properties, the same route without a
+// prefetch, and a route whose handler resolves the properties in parallel. The contenders named lazyreq prefetch.
+// The suite also compares a route that requires a session, a policy and a property with routes that require only
+// one of them.
 package prefetch

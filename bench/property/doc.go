@@ -1,8 +1,8 @@
-// Package property compares what a request property costs with other ways to give a
-// request its values: a chain of context.WithValue, sync.OnceValues per request and
-// property, and a map per request with a singleflight group.
+// Package property compares the cost of a request property with other ways to give a request its values. The peers
+// are a chain of context.WithValue, a sync.OnceValues for each property of each request, and a map for each
+// request with a singleflight group.
 //
-// The values cost nothing to compute on any side, so that what is measured is what
-// stands around them. Where the values are eager, in the chain, computing them would
-// come on top. What is ended by its user, as our request is by Finish, is ended.
+// Computing the values costs nothing on any side, so only the mechanism is measured. In a real program, a chain of
+// context.WithValue would also compute values that no code reads. If a mechanism must be ended after the request,
+// like a request of this library with Finish, this is measured, too.
 package property

@@ -1,3 +1,3 @@
-// Package rig is what suites about Redis run on: a Redis of their own, clients of it, and
-// the processor time that this process took.
+// Package rig provides what suites with Redis need: a Redis of their own, its clients, and the processor time of
+// this process.
 package rig

@@ -1,18 +1,15 @@
-// Package server measures what it costs to offer a session, parameters and a rate
-// limit on every route, when only some requests need them: as the lazy properties of
-// this library, as a chain of middleware on two common routers, and not at all.
+// Package server measures the cost of a session, parameters and a rate limit on every route if only some requests
+// need them. It compares them as lazy properties of this library and as middleware on two common routers. A bare
+// server has none of them.
 //
-// All stacks have the same routes. GET /light needs nothing; GET /full reads the
-// user from the session and a parameter from the query, and is charged to a limit
-// that is never exhausted. Both answer the same small JSON. The middleware runs on
-// both routes, as it does where it is installed on the router: that is what the
-// suite is about. A program that installs it only on the routes that need it, and
-// keeps doing so, pays what the cases of 100 % say on those, and nothing on others.
+// All servers have the same routes. GET /light needs nothing. GET /full reads the user from the session and a
+// parameter from the query, and charges a limit that is never exhausted. Both answer the same small JSON. The
+// middleware runs on both routes, because it is installed on the router. A program that installs middleware only
+// on the routes that need it pays the cost of the 100 % cases on these routes, and nothing on the others.
 //
-// Every stack is a process of its own. It has one half of the processors, and Redis,
-// the proxy that adds latency and the load share the other half, so that the stack is
-// what limits the throughput first. Where it is not, the proxy's and Redis' time is in
-// the throughput too, more of it for a stack that sends more commands; the processor
-// time per request is the stack's own in every case. Every answer is compared byte by
-// byte. A script counts as one command, whatever it calls.
+// Every server is a process of its own. It has half of the processors. Redis, the proxy that adds latency and the
+// load share the other half, so that the server limits the throughput. If it does not, the throughput also depends
+// on the time of Redis and the proxy, and a server that sends more commands loses more. The processor time for
+// each request is always the server's own. Every response is compared byte by byte. A script counts as a single
+// command.
 package server

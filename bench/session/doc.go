@@ -1,4 +1,4 @@
-// Package session compares sessions on one Redis: ours, alexedwards/scs with
-// goredisstore, and gorilla/sessions with boj/redistore, each used as its
-// documentation shows, in a mix of requests of which only some need their session.
+// Package session compares sessions on one Redis. The contenders are this library, alexedwards/scs with
+// goredisstore, and gorilla/sessions with boj/redistore, each used as its documentation shows. Only some of the
+// requests need their session.
 package session

@@ -1,14 +1,15 @@
 // Package redispipe runs Lua scripts on Redis for the stores of this library. A [Pipe] works with a *redis.Client,
 // including those of Sentinel, and with a *redis.ClusterClient, where all keys of a call must be in one slot.
 //
-// Each node has one queue for all calls. A call with nothing in flight yields the processor a few times, so that
-// calls of the same moment can join it, and is then sent on its caller's goroutine. While a round trip is in flight,
-// other calls wait until half of the usual number of concurrent calls wait: then another round trip begins beside it.
-// Otherwise, the last round trip in flight takes them. If round trips are long, or one is late, calls do not wait.
-// No timer delays a call, and at most four round trips are in flight.
+// Each node has a queue for all calls. If no round trip is in flight, a call yields the processor a few times, so
+// that calls of the same moment can join it. It is then sent on its caller's goroutine. While a round trip is in
+// flight, other calls wait. When half of the usual number of concurrent calls wait, another round trip begins
+// beside the first. Otherwise, the last round trip in flight takes the waiting calls when it ends. If round trips
+// are long, or a round trip is late, calls do not wait. No timer delays a call. At most four round trips are in
+// flight.
 //
-// A call is one EVALSHA. Calls of one [Batch] share an EVALSHA, whose script loops over their keys. Equal calls for
-// one key can be one entry of it.
+// A call is one EVALSHA. Calls of one [Batch] share an EVALSHA, whose script loops over their keys. Equal calls
+// for the same key can share an entry.
 //
 // go-redis' AutoPipeline does not give the guarantees that counters and sessions need:
 //

@@ -1,10 +1,10 @@
 // Package torture checks limiters from outside.
 //
-// Tests of other packages use [Run], which makes several processes take from one subject and log when each take was sent
-// and when its reply was received, and [Check], which reports whether the limiter kept its rule. All processes and the
-// server that decides read the clock of one machine, and so the decision was made between the two times. Check assumes
-// nothing else, and so it has no false alarms. It finds more faults if replies come sooner. If the clock is set
-// meanwhile, both the limiter and Check are wrong.
+// Tests of other packages use [Run], which makes several processes take from one subject and log when each take
+// was sent and when its reply was received, and [Check], which reports whether the limiter kept its rule. All
+// processes and the server that decides read the clock of the same machine, so the decision was made between the
+// two times. Check assumes nothing else, so it has no false alarms. It finds more faults if replies come sooner.
+// If the clock is set during a run, both the limiter and Check are wrong.
 //
 // The package's own tests break Redis with a random schedule of faults, while callers take from limiters. They check:
 //
@@ -18,9 +18,9 @@
 //   - Histories of a token and a lease on one Redis are linearizable.
 //   - Redis answers like a model when keys expire by a clock that the test controls.
 //
-// A busy machine breaks the same promises. So each check allows 250 ms more, and twice the time in which this process,
-// or a Redis server without a fault, did not run. A take that missed its deadline is excused if this has happened in
-// the second before.
+// A busy machine breaks the same promises. So each check allows 250 ms more, and twice the time in which this
+// process, or a Redis server without a fault, did not run. If a process did not run, takes that miss their
+// deadline within the next second do not count as violations.
 //
 // In other schedules, clients log in, read, write, renew, leave and log out, on two servers that share the Redis:
 //

@@ -9,9 +9,9 @@
 // of a property has a span below it, or below the span of the property that read it first. A Redis client with
 // redisotel adds its commands below these.
 //
-// docs/observing.md describes the metrics. Their attributes are names that the program has chosen: of properties,
+// docs/observing.md describes the metrics. Their attributes are names that the program has chosen for properties,
 // policies, rules and routes. They never contain keys of rate limits, sessions or paths. A metric has at most 512
-// sets of attributes; more are combined.
+// combinations of attributes. Further combinations are counted together.
 //
 // The package imports only OpenTelemetry's API. Without an SDK it does nothing, and costs some hundred nanoseconds
 // for each resolution.
