@@ -1,5 +1,5 @@
--- Charges n units for each of some equal adds, whatever the limit, and counts the units of an
--- interval. If a counter cannot hold them all, the first adds are charged that it can hold.
+-- This op charges n units for each of several equal adds, even beyond the limit, and counts the units
+-- charged in an interval. If the counter cannot hold all of them, only the first adds are charged.
 --
 -- Interval  follows the rule in ARGV
 -- Result    the number of adds that were charged, the count, and the algorithm's report

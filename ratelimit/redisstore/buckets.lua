@@ -1,23 +1,23 @@
--- A counter in time buckets. Each bucket holds a running total.
+-- This algorithm counts in time buckets. Each bucket holds a running total.
 --
--- Rule       limit; bucket length; ring size; number of buckets before the newest that the limit
+-- Rule       limit; bucket length; ring size; the number of buckets before the newest that the limit
 --            covers; TTL in ms
 -- Key        a string: 'lrb1' and words of seven bytes, little-endian:
 --              generation  the time at which the counter began
 --              epoch       the number of the newest bucket, time / interval; it never decreases
 --              total       the units charged so far
 --              ring        the totals at the beginning of the newest buckets; bucket x is at x % size
---            One subtraction returns the units of a bucket and all later buckets, and one or two
---            writes fill a gap. The key expires ttl ms after the first charge in the newest bucket.
+--            The total minus an entry of the ring is the number of units in that bucket and all later
+--            buckets. The key expires ttl ms after the first charge in the newest bucket.
 -- State      generation, epoch, total; epoch is nil if the key does not exist
--- Report     units used; the times when one unit passes, when n units pass, when the quota is full;
+-- Report     the units used; the times at which one unit passes, n units pass, and the quota is full;
 --            epoch; generation
--- Charge at  the number of the bucket, with the counter's generation
--- Interval   is counted in buckets before the newest
+-- Charge at  the number of the bucket; a receipt also has the counter's generation
+-- Interval   is a number of buckets before the newest
 
 local byte, char, sub, rep = string.byte, string.char, string.sub, string.rep
 local magic, ring_at = 'lrb1', 25
-local last_x, last_r, last_from, last_to -- the last bucket that total_at has read, and its bytes
+local last_x, last_r, last_from, last_to -- the last bucket and rule of total_at, and the range of its bytes
 
 local function encode(v)
   if v < 0 then error(foreign, 0) end
@@ -30,7 +30,7 @@ local function encode(v)
   return char(a, b, c, d, e, f, (v - f) / 256)
 end
 
--- decode returns the word at an offset in bytes.
+-- decode returns the word at an offset, which is in bytes.
 local function decode(s, at)
   local a, b, c, d, e, f, g = byte(s, at + 1, at + 7)
   if not g or g > 32 then error(foreign, 0) end
@@ -41,17 +41,17 @@ end
 -- newest returns the number of the current bucket.
 local function newest(r, epoch) return max(epoch or 0, floor(now / r.interval)) end
 
--- total_at returns the total at the beginning of bucket x. It is total if x is later than epoch.
+-- total_at returns the total at the beginning of bucket x. If x is later than epoch, that is total.
 local function total_at(key, r, x, epoch, total)
   if not epoch or x > epoch then return total end
-  if x ~= last_x or r ~= last_r then -- most keys of a call ask for the same bucket
+  if x ~= last_x or r ~= last_r then -- most keys of a call need the same bucket
     local at = ring_at + 7 * (x % r.size)
     last_x, last_r, last_from, last_to = x, r, digits(at), digits(at + 6)
   end
   return decode(call('GETRANGE', key, last_from, last_to), 0)
 end
 
--- time_of returns the first time at which at least need units were charged before the window.
+-- time_of returns the time until which all units up to a total of need will have left the window.
 local function time_of(key, r, need, epoch, total)
   local ring, last = call('GETRANGE', key, '25', '-1'), newest(r, epoch)
   local low, high = 0, r.window
@@ -63,7 +63,7 @@ local function time_of(key, r, need, epoch, total)
   return (last + 1 + low) * r.interval
 end
 
--- put writes n words to the ring, beginning at bucket x.
+-- put writes n words to the ring, from bucket x on.
 local function put(key, r, x, n, words)
   local from = x % r.size
   local fit = math.min(n, r.size - from)
@@ -71,7 +71,7 @@ local function put(key, r, x, n, words)
   if fit < n then call('SETRANGE', key, ring_at, sub(words, 7 * fit + 1)) end
 end
 
--- fill writes the buckets up to the current time, and returns the number of the newest.
+-- fill begins all buckets up to the current time, and returns the number of the newest bucket.
 local function fill(key, r, epoch, total)
   local last = newest(r, epoch)
   local n = math.min(last - epoch, r.size)
@@ -101,7 +101,7 @@ local function rule(at)
   }
 end
 
--- A write to a truncated ring would extend it, so read refuses one before a new bucket is written.
+-- read raises foreign for a truncated ring if a new bucket is needed, because the write would extend the ring.
 local function read(key, r)
   local s = try('GETRANGE', key, '0', '24')
   if s == '' and call('EXISTS', key) == 0 then return now, nil, 0 end
@@ -136,7 +136,7 @@ local function charge(key, r, n, _, generation, epoch, total)
   if not fits(key, r, n, generation, epoch, total) then error(overflow, 0) end
   local oldest = newest(r, epoch) - r.size + 1
   epoch = fill(key, r, epoch, total)
-  if n > max_count - total then -- only differences of totals matter
+  if n > max_count - total then -- subtracts the oldest total, because only differences of totals matter
     total = lower(key, r, oldest, total_at(key, r, oldest, epoch, total), epoch, total)
   end
   call('SETRANGE', key, '18', encode(total + n))
@@ -151,7 +151,7 @@ local function report(key, r, one, n, generation, epoch, total)
       if n == 0 or n > r.limit or n <= r.limit - used then return 0 end
       return time_of(key, r, total - r.limit + n, epoch, total)
     end
-    next, retry, reset = wait(one), wait(n), (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest bucket was charged
+    next, retry, reset = wait(one), wait(n), (newest(r, epoch) + 1 + r.window) * r.interval -- if the newest bucket has units
     if one == 0 then reset = used > 0 and time_of(key, r, total, epoch, total) or 0 end
   end
   out[o + 1], out[o + 2], out[o + 3], out[o + 4] = used, next, retry, reset

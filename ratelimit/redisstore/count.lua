@@ -1,4 +1,4 @@
--- Counts the units of an interval.
+-- This op counts the units charged in an interval.
 --
 -- Interval  follows the rule in ARGV
 -- Result    the count

@@ -1,13 +1,13 @@
--- The last part of a script that runs one op, with one rule, on any number of keys. The op's
--- part comes before it.
+-- This file is the last part of a script that runs the same op, with the same rule, on any number of
+-- keys. The file of the op comes before it and defines run.
 --
 -- KEYS    the counters
 -- ARGV    now, the rule's numbers, the interval if the op has one, and then for each key n and the
---         number of equal ops; these are left out if all of them are 1
--- Result  now, and then for each key the op's integers. Instead, it is -1 and zeros if the key holds a
---         foreign value, and -2 and zeros if the counter would exceed 2^53
+--         number of equal ops. If all of these are 1, they are left out
+-- Result  now, and then for each key the op's integers. They are -1 and zeros if the key holds a foreign
+--         value, and -2 and zeros if the counter would exceed 2^53
 -- Clock   Redis TIME, unless a test sends its own
--- Atomic  because between the read and the charge another caller could charge
+-- Atomic  because another caller must not charge between the read and the charge
 
 local i, entry = 0, 0
 

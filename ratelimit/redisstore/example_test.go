@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// Several servers on one Redis share their limits.
+// Servers that use the same Redis share their limits.
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()

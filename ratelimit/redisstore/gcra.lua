@@ -1,23 +1,23 @@
--- A level that each unit raises and that falls with time.
+-- This algorithm keeps a level that rises with each unit and falls with time.
 --
--- A unit raises the level by per. The level falls by limit each microsecond, and burst * per is full.
--- All of these are integers, so every rate is exact. Only an add can raise the level above 2^53;
--- then the level is rounded to a multiple of at most 2^10.
+-- A unit raises the level by per. The level falls by limit each microsecond. No unit passes if the level
+-- would exceed burst * per. All of these are integers, so every rate is exact. Only an add can raise the
+-- level above 2^53. Such a level is rounded to a multiple of at most 2^10.
 --
 -- Rule       limit, per, burst
 -- Key        a string: the time of the last charge, and the level after it. It expires when the
 --            level is 0.
--- State      the same
+-- State      the same two values
 -- Report     level, time of the last charge
 -- Charge at  the time of the charge; generation is the level after the charge
 
 -- level_now returns the current level, from the level at an earlier time.
 local function level_now(r, at, level)
   if now <= at then return level end -- the clock went back
-  return max(0, level - (now - at) * r.limit) -- not exact below -2^53, but then 0
+  return max(0, level - (now - at) * r.limit) -- a difference below -2^53 is not exact, but the result is 0
 end
 
-local max_ttl = 6e12 -- in ms: 190 years
+local max_ttl = 6e12 -- in ms, about 190 years
 
 local function save(key, r, at, level)
   local ttl = ceil((at - now + level / r.limit) / 1000)
@@ -28,7 +28,7 @@ local rule_size, report_size = 3, 2
 
 local function rule(at)
   local r = {limit = number(ARGV[at]), per = number(ARGV[at + 1]), burst = number(ARGV[at + 2])}
-  r.max_units = math.min(max_count, floor(max_count / r.per) * 1000) -- the largest number of units that can be counted
+  r.max_units = math.min(max_count, floor(max_count / r.per) * 1000) -- the largest number of units in a level
   return r
 end
 
@@ -65,7 +65,7 @@ end
 
 local function count() return 0 end
 
--- Only the last charge can be refunded: then the stored level is the level after that charge.
+-- refund works only for the last charge, because the stored level must be the level after that charge.
 local function refund(key, r, n, charged_at, generation, at, level)
   if charged_at ~= at or generation ~= level or n * r.per > level or level_now(r, at, level) == 0 then return false, at, level end
   level = level - n * r.per

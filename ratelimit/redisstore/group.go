@@ -10,16 +10,19 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// The scripts return the status of a group or of the op on one key, and the verdicts on the ops of a group.
+// The scripts return a status for each key or group.
 const (
 	statusForeign  = -1
 	statusOverflow = -2
+)
 
+// The script of a group returns a verdict for each op.
+const (
 	verdictDone     = 1
 	verdictViolated = -1
 )
 
-// request is a group of ops and its call.
+// request is a group of ops and the call that runs it.
 type request struct {
 	call  redispipe.Call
 	ops   []ratelimit.Op
@@ -35,7 +38,7 @@ func (r *request) keys() []string {
 	return r.call.Keys
 }
 
-// newRequest makes the request of a group. Its results will be written to out.
+// newRequest returns the request for a group. The results will be written to out.
 func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) request {
 	r := request{ops: ops, out: out, rules: make([]*ruleArgs, len(ops))}
 	script := ""
@@ -58,7 +61,7 @@ func (s *Store) newRequest(ops []ratelimit.Op, out []ratelimit.Result) request {
 	return r
 }
 
-// decode reads the reply to a request.
+// decode writes the results of a request to r.out. It returns the error of the request.
 func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) (err error) {
 	switch {
 	case reply.Err != nil:
@@ -70,7 +73,7 @@ func (s *Store) decode(ctx context.Context, r *request, reply redispipe.Result) 
 	return r.decodeGroup(reply.Ints)
 }
 
-// groupCall makes the call of a group, as group.lua reads it.
+// groupCall returns the call for a group, with arguments as group.lua reads them.
 func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Call) {
 	keyNumber := func(name string) int {
 		i := slices.Index(c.Keys, name)
@@ -95,8 +98,8 @@ func (s *Store) groupCall(ops []ratelimit.Op, rules []*ruleArgs) (c redispipe.Ca
 	return c
 }
 
-// receiptArgs returns the fields of a refund's receipt. It returns zeros, which refund nothing, if the receipt cannot
-// belong to a charge of this counter.
+// receiptArgs returns the fields of a refund's receipt. If the receipt cannot belong to a charge of this counter, it returns
+// zeros, which refund nothing.
 func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	c := &op.Receipt
 	if c.Counter != fnv1a(a.hash, op.Key) || c.N < 1 || min(c.At, c.Generation) < 0 || max(c.N, c.At) > layout.MaxCount ||
@@ -106,7 +109,7 @@ func (a *ruleArgs) receiptArgs(op *ratelimit.Op) (n, at, generation int64) {
 	return c.N, c.At, c.Generation
 }
 
-// decodeGroup decodes the reply of group.lua.
+// decodeGroup writes the results in the reply of group.lua to r.out.
 func (r *request) decodeGroup(reply []int64) error {
 	if len(reply) < 2 {
 		return unreadableError()
@@ -131,13 +134,13 @@ func (r *request) decodeGroup(reply []int64) error {
 	return nil
 }
 
-// opReply is the part of a group's reply for one op.
+// opReply is the part of a group's reply for one of the ops.
 type opReply struct {
 	verdict, hold int64
 	counterReply
 }
 
-// result returns the result of an op. The takes before it in its group charge pending units to the same counter.
+// result returns the result of an op. The takes before the op in its group charge pending units to the same counter.
 func (a *ruleArgs) result(op *ratelimit.Op, r opReply, pending int64) (res ratelimit.Result) {
 	switch {
 	case op.Kind == ratelimit.Refund || op.Kind == ratelimit.Reset:

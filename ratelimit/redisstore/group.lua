@@ -1,4 +1,4 @@
--- The last part of a script that runs a group of ops on one subject.
+-- This file is the last part of a script that runs a group of ops on a subject.
 --
 -- KEYS    the counters, and the blocks of rules that have one
 -- ARGV    now, kind, and then for each op:
@@ -7,14 +7,14 @@
 --           denials that start a block, µs in which they are counted, µs of the block,
 --           algorithm, the rule's numbers
 --         The time is the prepaid µs of a take, and the time of the charge for a refund
--- Result  now, status, and then for each op verdict, the rest of its block in µs, and the algorithm's
---         report. The status is 0, -1 if a key holds a foreign value, or -2 if a counter would exceed
---         2^53. With another status than 0 nothing was changed. The verdict is 1 done, 0 not done,
---         -1 denied by the op's own rule
--- Block   two integers: the number of denials, and the end of the time in which they are counted or,
---         after enough denials, the end of the block. The key expires then
+-- Result  now, status, and then for each op its verdict, the rest of its block in µs, and the
+--         algorithm's report. The status is 0, or -1 if a key holds a foreign value, or -2 if a counter
+--         would exceed 2^53. If the status is not 0, nothing was changed. The verdict is 1 if the op was
+--         done, 0 if it was not done, and -1 if the op's own rule has denied it
+-- Block   two integers: the number of denials, and the end of the time in which they are counted. After
+--         enough denials, the second integer is the end of the block. The key expires at that time
 -- Clock   Redis TIME, unless a test sends its own
--- Atomic  because between the check and the charge another caller could charge
+-- Atomic  because another caller must not charge between the check and the charge
 
 local ops, at = {}, 3
 while at <= #ARGV do
@@ -28,7 +28,7 @@ while at <= #ARGV do
   at = at + 9 + algorithm.rule_size
 end
 
--- block_left returns the rest of an op's block in µs, 0 if there is no block.
+-- block_left returns the rest of an op's block in µs, or 0 if there is no block.
 local function block_left(op)
   if not op.block then return 0 end
   local denials, ends = pair(op.block)
@@ -36,8 +36,8 @@ local function block_left(op)
   return ends - now
 end
 
--- count_denial counts a denial and returns the rest of the block, which a denial does not prolong. If
--- Redis is full or read-only, the denial is not counted, and the take is denied all the same.
+-- count_denial counts a denial and returns the rest of the block. A denial does not prolong a block. If
+-- Redis is full or read-only, the take is denied although the denial cannot be counted.
 local function count_denial(op)
   if not op.block then return 0 end
   local denials, ends = pair(op.block)
@@ -50,15 +50,16 @@ local function count_denial(op)
   return block_left(op)
 end
 
--- reply adds the result of an op. charged is 1 if the op has charged units, n the units that it would take.
+-- reply adds the result of an op to out. charged is 1 if the op has charged units. n is the number of units
+-- that the op would take.
 local function reply(op, verdict, held, charged, n, s, t, u)
   out[o + 1], out[o + 2] = verdict, held
   o = o + 2
   op.algorithm.report(op.key, op.rule, charged, n, s, t, u)
 end
 
--- check_takes reports whether a take is denied, and whether a counter would exceed 2^53. A take must
--- pass together with those before it. check_takes reads every key.
+-- check_takes returns whether a take is denied, and whether a counter would exceed 2^53. A take must pass
+-- together with the takes before it. check_takes reads every key.
 local function check_takes()
   local units, denied, exceeds = {}, false, false
   for _, op in ipairs(ops) do

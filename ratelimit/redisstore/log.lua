@@ -1,21 +1,21 @@
--- A counter that stores every charge as an event (log_event.lua). There are two encodings: a sorted
--- set (log_set.lua) and a stream (log_stream.lua).
+-- This algorithm stores every charge as an event (log_event.lua). There are two encodings: a sorted set
+-- (log_set.lua) and a stream (log_stream.lua).
 --
 -- Rule       limit, per
--- Key        the events of the window. It expires when the newest event leaves the window.
+-- Key        the events of the window. The key expires when the newest event leaves the window.
 -- State      at and sum of the newest event; zeros if there is none
--- Report     units used; the times when one unit passes, when n units pass, when the quota is full; at
+-- Report     the units used; the times at which one unit passes, n units pass, and the quota is full; at
 -- Charge at  the event's at
 -- Interval   is in µs
 --
--- An encoding comes before this file. It has these functions:
+-- An encoding comes before this file. It defines these functions:
 --   newest(key)                   returns at and sum of the newest event, or zeros
 --   after(key, at)                returns the first event after a time, or nil
---   reached(key, sum, cut, at)    returns the time at which sum was reached, between cut and at, the
---                                 time of the newest event
+--   reached(key, sum, cut, at)    returns the time of the first event after cut with at least this sum.
+--                                 at is the time of the newest event
 --   append(key, at, sum, n, cut)  adds an event, and may remove the events up to cut
---   change(key, at, f)            replaces sum and n of the events from at on by the results of f for
---                                 them; an event with n = 0 is removed. f may get earlier events, too
+--   change(key, from, f)          replaces sum and n of each event from this time on with the result of
+--                                 f(at, sum, n), and removes the event if the new n is 0
 
 local rule_size, report_size = 2, 5
 
@@ -39,7 +39,7 @@ local function charge(key, r, n, prepaid, at, sum)
   if sum == 0 or at <= cut then
     if sum > 0 then call('DEL', key) end
     at, sum = 0, 0
-  elseif n > max_count - sum then -- only differences of sums matter
+  elseif n > max_count - sum then -- subtracts the units before the window, because only differences of sums matter
     local _, first, m = after(key, cut)
     change(key, cut + 1, function(_, s, c) return s - first + m, c end)
     sum = sum - first + m

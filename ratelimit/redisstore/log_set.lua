@@ -1,5 +1,5 @@
--- A log in a sorted set. The score of a member is at. The member is sum and n; sum has 16
--- digits, so that events of the same time are in order.
+-- This encoding stores a log in a sorted set. The score of a member is at. The member is sum and n. The sum
+-- has 16 digits, so that events with the same time are in order.
 
 local function event(member, score)
   local sum, n = match(member, '^(%d+) (%d+)$')
@@ -31,7 +31,7 @@ local function reached(key, sum)
   return (event(e[1], e[2]))
 end
 
--- The event is added first, because a full Redis refuses only the first write of a script.
+-- append adds the event first, because a full Redis only refuses the first write of a script.
 local function append(key, at, sum, n, cut)
   call('ZADD', key, digits(at), member(sum, n))
   call('ZREMRANGEBYSCORE', key, '-inf', digits(cut))

@@ -1,4 +1,4 @@
--- A log in a stream. The ID of an entry is at-sum; its field is n.
+-- This encoding stores a log in a stream. The ID of an entry is at-sum. Its only field is n.
 
 local function event(entry)
   local at, sum = match(entry[1], '^(%d+)-(%d+)$')
@@ -19,11 +19,11 @@ local function after(key, at)
 end
 
 local function reached(key, sum, cut, at)
-  -- The search begins at the first entry: XREVRANGE from an earlier ID would scan the whole stream.
+  -- The search begins at the first entry, because XREVRANGE from an earlier ID would scan the whole stream.
   local first = event(call('XRANGE', key, digits(max(cut, -1) + 1), '+', 'COUNT', 1)[1])
   local low, high = first, at
   while low < high do
-    local middle = low + floor((high - low) / 2) -- low + high may exceed 2^53
+    local middle = low + floor((high - low) / 2) -- the sum low + high may exceed 2^53
     local t, s = event(call('XREVRANGE', key, digits(middle), '-', 'COUNT', 1)[1])
     if s >= sum then high = t else low = middle + 1 end
   end
@@ -36,7 +36,7 @@ local function append(key, at, sum, n, cut)
   if type(id) == 'table' then error(match(id.err, 'smaller') and foreign or id.err, 0) end
 end
 
--- A stream accepts no entry before its newest one, so change writes a new stream.
+-- change writes a new stream, because a stream does not accept entries before its newest entry.
 local function change(key, from, f)
   local entries, kept = call('XRANGE', key, '-', '+'), {}
   for i = 1, #entries do

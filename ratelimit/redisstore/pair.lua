@@ -1,6 +1,6 @@
--- A string of two integers, the state of a GCRA and of a block.
+-- The state of a GCRA or of a block is a string of two integers.
 
--- pair reads a string of two integers, the second up to top. It returns nothing if there is no key.
+-- pair returns the two integers, or nothing if the key does not exist. The second integer is at most top.
 local function pair(key, top)
   local s = try('GET', key)
   if not s then return end

@@ -1,4 +1,4 @@
--- Reports the result that a take of n units would have.
+-- This op reports the result that a take of n units would have.
 --
 -- Result  0, and the algorithm's report
 

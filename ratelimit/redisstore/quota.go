@@ -6,11 +6,11 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// counterReply is a script's report about a counter after an op.
+// counterReply is a script's report on a counter after an op.
 type counterReply struct {
-	ints    []int64 // the algorithm's report, see its Lua file
+	ints    []int64 // the algorithm's report, which its Lua file describes
 	now     int64   // the time in microseconds
-	later   int64   // units that equal ops of the same call charged after the op
+	later   int64   // the units that equal ops in the same call have charged after this op
 	charged bool    // the op charged units
 }
 
@@ -21,7 +21,7 @@ type quota struct {
 	at, generation          int64 // of the receipt
 }
 
-// quotaFunc computes the rest of a quota from a report.
+// quotaFunc computes the rest of a quota from a report. n is the number of units of the next take.
 type quotaFunc func(a *ruleArgs, c counterReply, n int64) quota
 
 func windowQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
@@ -44,7 +44,7 @@ func gcraQuota(a *ruleArgs, c counterReply, n int64) (q quota) {
 	return q
 }
 
-// quotaFromTimes is the quotaFunc of algorithms whose reports contain the times.
+// quotaFromTimes is the quotaFunc of algorithms whose report contains the times at which units can pass.
 func quotaFromTimes(a *ruleArgs, c counterReply, n int64) (q quota) {
 	next, retry, reset := c.ints[1], c.ints[2], c.ints[3]
 	if c.charged {

@@ -18,17 +18,17 @@ type ruleArgs struct {
 	*storage.Layout
 	algorithm *algorithm
 	counter   string // see counterName
-	block     string // the name of the key with the block's denials, "" without a block
+	block     string // like counter, for the key that counts the block's denials; "" without a block
 	hash      uint64 // identifies the rule's counters
-	now       int64  // the time of a test's clock, 0 for the server's clock
-	args      []any  // the rule as its algorithm's script reads it
-	blockArgs []any  // the block as group.lua reads it
+	now       int64  // the time of the test's clock, or 0 to use the server's clock
+	args      []any  // the rule's arguments for its algorithm's script
+	blockArgs []any  // the block's arguments for group.lua
 
 	batches [ratelimit.Count + 1]redispipe.Batch // by the kind of the op
 }
 
-// ruleCache holds the arguments of the rules in use, which are usually few. It is emptied when it has maxRules, for
-// instance because each call has its own limit.
+// ruleCache holds the arguments of the rules in use. Usually there are few rules. When the cache has maxRules entries, for
+// example because every call has a different limit, it is emptied.
 type ruleCache struct {
 	mu   sync.RWMutex
 	args map[ruleKey]*ruleArgs
@@ -100,9 +100,9 @@ func ruleNumbers(l *storage.Layout) []any {
 	return []any{l.Limit, l.Per}
 }
 
-// makeBatches makes the batches in which ops with this rule share script calls. Equal ops on one key are one entry of a
-// call, with two exceptions: each charge of a log is an event, and the report after several adds with a limit does not
-// contain the time of the next unit after the first add.
+// makeBatches makes the batches in which ops with this rule share script calls. Equal ops on the same key are joined into a
+// single entry of a call, with two exceptions: each charge of a log must be an event of its own, and the report on several
+// adds with a limit would not contain the time of the next unit after the first add.
 func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	args := append([]any{key.now}, a.args...)
 	l := key.rule.Layout()
@@ -117,7 +117,7 @@ func (a *ruleArgs) makeBatches(s *Store, key ruleKey) {
 	batch(ratelimit.Add, counting, 2+a.algorithm.width, !isLog && a.Limit == 0)
 }
 
-// fnv1a extends a 64-bit FNV-1a hash, which is the same in every process.
+// fnv1a extends a 64-bit FNV-1a hash by a string. Unlike those of maphash, its results are the same in every process.
 func fnv1a(hash uint64, s string) uint64 {
 	const prime = 1099511628211
 	for i := range len(s) {
@@ -126,7 +126,8 @@ func fnv1a(hash uint64, s string) uint64 {
 	return hash
 }
 
-// intervalArg returns the interval of an op in buckets before the newest, or in microseconds.
+// intervalArg returns an op's interval as the scripts read it: for buckets, the number of buckets before the newest, and
+// otherwise microseconds.
 func intervalArg(l *storage.Layout, d time.Duration) int64 {
 	interval := layout.Micros(d)
 	if d == 0 {
@@ -140,8 +141,8 @@ func intervalArg(l *storage.Layout, d time.Duration) int64 {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// braces escapes a subject's braces, which would end the hash tag. An empty hash tag would put the subject's counters into
-// different slots.
+// braces escapes the closing braces of a subject, which would end the hash tag of its keys. A Cluster ignores an empty hash
+// tag, and would put the subject's counters into different slots.
 var braces = strings.NewReplacer("%", "%25", "}", "%7D")
 
 // counterKey returns the key of a subject's counter.
@@ -153,7 +154,7 @@ func (s *Store) counterKey(subject string, counter string) string {
 }
 
 // counterName returns the last part of the keys of a rule's counters. Two rules have the same name if and only if they share
-// their counters: the name does not contain the limit, the expiry and the block.
+// their counters. So the name does not contain the limit, the expiry or the block.
 func counterName(r ratelimit.Rule) string {
 	l := r.Layout()
 	name := algorithmOf(l).name + ":"

@@ -41,7 +41,7 @@ var (
 	groupLua string
 )
 
-// algorithm is a way of storing the counters of a rule.
+// algorithm is a way to store counters.
 type algorithm struct {
 	name   string
 	source string
@@ -57,8 +57,8 @@ var algorithms = map[string]*algorithm{
 	"gcra":    {"gcra", pairLua + gcraLua, 2, gcraQuota},
 }
 
-// scripts holds the store's scripts. Each contains only the algorithms that it needs: there is a script for each kind and
-// algorithm that runs one op on many keys. A group script has one algorithm, or all of them if its name is "mixed".
+// scripts holds the store's scripts. The scripts in ops run a single op on many keys, and exist for each kind and algorithm.
+// The scripts in group run a group of ops with the same algorithm, except for "mixed", which supports all algorithms.
 type scripts struct {
 	ops   map[ratelimit.Kind]map[string]*redispipe.Script
 	group map[string]*redispipe.Script
@@ -66,7 +66,7 @@ type scripts struct {
 
 var theScripts = newScripts("")
 
-// newScripts returns scripts that begin with first.
+// newScripts returns scripts that begin with the Lua code in first.
 func newScripts(first string) scripts {
 	first += preludeLua
 	s := scripts{map[ratelimit.Kind]map[string]*redispipe.Script{}, map[string]*redispipe.Script{}}
@@ -91,7 +91,7 @@ func newScripts(first string) scripts {
 	return s
 }
 
-// table returns Lua code that adds the algorithm to the table algorithms.
+// table returns Lua code that adds the algorithm to the Lua table algorithms.
 func (a *algorithm) table() string {
 	return "do\n" + a.source + "algorithms." + a.name + ` = {
   rule_size = rule_size, rule = rule, read = read, room = room, fits = fits, charge = charge, refund = refund, report = report,

@@ -7,8 +7,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// sharesCall reports whether an op that is a group by itself can share a script call with ops on other keys. A
-// prepaid take cannot. An op with a block cannot, because it needs a second key.
+// sharesCall reports whether an op that is a group by itself can share a script call with ops on other keys. A prepaid take
+// cannot. An op whose rule has a block cannot either, because it needs a second key.
 func sharesCall(op *ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Add, ratelimit.Count:
@@ -29,7 +29,7 @@ func (s *Store) runShared(ctx context.Context, op *ratelimit.Op) (ratelimit.Resu
 	return s.sharedResult(op, a, reply)
 }
 
-// sharedCall makes the call of an op as each.lua reads it.
+// sharedCall returns the call for an op, with arguments as each.lua reads them.
 func (s *Store) sharedCall(op *ratelimit.Op, a *ruleArgs) redispipe.Call {
 	n := op.N
 	if op.Kind == ratelimit.Count {
@@ -38,7 +38,8 @@ func (s *Store) sharedCall(op *ratelimit.Op, a *ruleArgs) redispipe.Call {
 	return redispipe.Call{Batch: &a.batches[op.Kind], Key: s.counterKey(op.Key, a.counter), N: n}
 }
 
-// sharedResult decodes the reply to an op. Of equal takes and adds, the first ones pass.
+// sharedResult returns the result of an op from the reply to its call. If only some of several equal ops can pass, the first
+// ones pass.
 func (s *Store) sharedResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Reply) (ratelimit.Result, error) {
 	first, counter := reply.Ints[0], counterReply{ints: reply.Ints[1:], now: reply.Common}
 	switch first {
@@ -64,7 +65,8 @@ func (s *Store) sharedResult(op *ratelimit.Op, a *ruleArgs, reply redispipe.Repl
 	return res, nil
 }
 
-// addResult returns the result of one of several equal adds. The first ones were charged.
+// addResult returns the result of an add. charged is the number of equal adds that were charged, and index is the add's
+// number among them.
 func (a *ruleArgs) addResult(op *ratelimit.Op, counter counterReply, charged, index int64) (res ratelimit.Result, err error) {
 	count := counter.ints[0]
 	counter.ints = counter.ints[1:]

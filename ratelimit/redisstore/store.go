@@ -19,15 +19,15 @@ import (
 
 // Options configure a [Store]. The zero value is usable.
 type Options struct {
-	// Prefix is the beginning of all keys. It must not contain braces, which would affect a Cluster's choice of slots. The
-	// zero value means "ratelimit:".
+	// Prefix is the beginning of all keys. It must not contain braces, because a Cluster chooses the slot of a key by the
+	// text in its first braces. The zero value means "ratelimit:".
 	Prefix string
 	// Timeout limits the duration of a call, including the wait for a connection, even if the client's timeouts are
 	// longer. The zero value means 250 ms.
 	Timeout time.Duration
-	// BatchSize is the maximum number of keys in one script call, up to 256. Redis runs nothing else during the call, which
-	// takes about 0.5 ms for 128 keys, or about 1.5 ms with logs. With 1, each key is its own call, which costs Redis and
-	// this process several times as much. The zero value means 128.
+	// BatchSize is the maximum number of keys in a script call, up to 256. Redis runs nothing else during the call, which
+	// takes about 0.5 ms for 128 keys, or about 1.5 ms with logs. If it is 1, each key needs its own call, which costs Redis
+	// and this process several times as much. The zero value means 128.
 	BatchSize int
 }
 
@@ -55,15 +55,15 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	batch   int
-	clock   func() time.Time // replaces the server's clock in tests
+	clock   func() time.Time // used by tests instead of the server's clock
 	rules   ruleCache
 	scripts scripts
 }
 
 var _ ratelimit.Store = (*Store)(nil)
 
-// New returns a store over client, which the caller closes. It does not call Redis. It returns an error if an option is out
-// of range.
+// New returns a store that uses client. The caller closes client after the last call of the store. New does not call Redis.
+// It returns an error if an option is out of range.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: no client")
@@ -96,8 +96,8 @@ func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result,
 	return out, nil
 }
 
-// trips returns the requests of ops. The requests of a trip can run at the same time, because they have no counter in
-// common. Their results will be written to out.
+// trips returns the requests for ops. Their results will be written to out. The requests of a trip can run at the same time,
+// because they do not share counters.
 func (s *Store) trips(ops []ratelimit.Op, out []ratelimit.Result) (trips [][]request) {
 	var requests []request
 	busy := make(map[string]bool)

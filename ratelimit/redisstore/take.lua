@@ -1,6 +1,6 @@
--- Charges n units for each of some equal takes, as far as the limit allows.
+-- This op charges n units for each of several equal takes until the limit is reached.
 --
--- Result  the number of takes that passed, which are the first ones, and the algorithm's report
+-- Result  the number of takes that have passed, which are the first ones, and the algorithm's report
 
 local size, first_entry = 1 + report_size, 2 + rule_size
 

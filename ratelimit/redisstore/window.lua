@@ -1,9 +1,9 @@
--- A fixed window that begins with its first charge.
+-- This algorithm counts the units in a window that begins with its first charge.
 --
 -- Rule       limit, per
--- Key        a hash: ends, the time at which the window ends, and n, the units charged in it. It
---            expires when the window ends; the next window restores a lost TTL.
--- State      ends, n; before the first charge, the end that a window from now on would have
+-- Key        a hash: ends is the time at which the window ends, and n the number of units charged in it.
+--            The key expires when the window ends. The next window restores a lost TTL.
+-- State      ends, n. Without a window, ends is the end that a window from now on would have, and n is 0
 -- Report     n, ends
 -- Charge at  the end of the window
 
