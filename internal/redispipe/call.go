@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Call is one EVALSHA, or one entry of a [Batch]. The caller must not change its arguments, even after the call has
+// Call is an EVALSHA or an entry of a [Batch]. The caller must not change its arguments, even after the call has
 // returned.
 type Call struct {
 	Script *Script
-	Keys   []string // at least one; on a Cluster, all in one slot
+	Keys   []string // at least one; on a Cluster, all in the same slot
 	Args   []any    // strings and numbers
 
-	Batch *Batch // instead of Script, Keys and Args
-	Key   string
-	N     int64
+	Batch *Batch // replaces Script, Keys and Args
+	Key   string // for a Batch only
+	N     int64  // for a Batch only
 }
 
 // Reply is the reply to a call. It must not be changed, because equal calls of a [Batch] share it.
@@ -26,11 +26,11 @@ type Reply struct {
 	Values []any   // from a script made with NewScript
 	Ints   []int64 // from a script made with NewIntScript; for a Batch, only the integers for the call's key
 
-	Common int64 // for a Batch, the integer for all calls
+	Common int64 // for a Batch, the integer that all calls share
 	Index  int   // for a Batch, the call's number among equal calls
 }
 
-// call is a call in the queue or in flight. Its caller waits for it.
+// call is a call in the queue or in flight. Its caller waits until it is finished.
 type call struct {
 	Call
 	ctx      context.Context
@@ -38,7 +38,7 @@ type call struct {
 	first    *queue // the call's queue before any redirection
 
 	state atomic.Int32
-	done  chan struct{} // has an element once a round trip has finished the call
+	done  chan struct{} // receives an element when a round trip finishes the call
 	timer *time.Timer   // fires at the deadline
 	reply Reply
 	err   error
@@ -64,7 +64,7 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// newCall returns a call whose deadline is deadline or the deadline of ctx, whichever is earlier.
+// newCall returns a call. Its deadline is the earlier of deadline and the deadline of ctx.
 func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	c := calls.Get().(*call)
 	c.Call, c.ctx, c.deadline = what, ctx, deadline
@@ -74,7 +74,7 @@ func newCall(ctx context.Context, deadline time.Time, what Call) *call {
 	return c
 }
 
-// firstKey returns a key of the call, which determines its node.
+// firstKey returns the first key of the call, which determines the call's node.
 func (c *call) firstKey() string {
 	if c.Batch != nil {
 		return c.Key
@@ -90,12 +90,12 @@ func (c *call) script() *Script {
 	return c.Script
 }
 
-// markSent marks a call as sent. It returns false if the call is finished.
+// markSent marks a call as sent. It returns false if the call is already finished.
 func (c *call) markSent() bool {
 	return c.state.CompareAndSwap(queued, sent) || c.state.Load() == sent
 }
 
-// finish finishes a call with a reply or an error, unless it is finished already. From then on, the caller may reuse
+// finish finishes a call with a reply or an error, unless the call is already finished. Afterwards, the caller may reuse
 // the call.
 func (c *call) finish(r Reply, err error) {
 	if c.state.Swap(finished) != finished {
@@ -104,7 +104,8 @@ func (c *call) finish(r Reply, err error) {
 	}
 }
 
-// fail finishes a call that has no reply from q's node for a reason, unless it is finished already.
+// fail finishes a call without a reply from q's node, unless the call is already finished. reason says why there is no
+// reply, or is an error reply.
 func (c *call) fail(q *queue, reason error) {
 	if was := c.state.Swap(finished); was != finished {
 		c.err = q.callError(was, reason)
@@ -112,12 +113,12 @@ func (c *call) fail(q *queue, reason error) {
 	}
 }
 
-// abandon finishes a call without a reply, unless it is finished already. If err is nil, the call gets the error for
-// a missed deadline. Only the caller of the call may use abandon.
+// abandon finishes a call without a reply, unless the call is already finished. If err is nil, the call gets the error for
+// a missed deadline. Only the goroutine that waits for the call may use abandon.
 func (c *call) abandon(err error) {
 	switch was := c.state.Swap(finished); {
 	case was == finished:
-		<-c.done // perhaps not there yet
+		<-c.done // finish may still be about to send it
 	case err != nil:
 		c.err = err
 	default:
@@ -125,7 +126,7 @@ func (c *call) abandon(err error) {
 	}
 }
 
-// wait returns when the call is finished, at the latest at its deadline or at the end of its context.
+// wait waits until the call is finished. It abandons the call at its deadline or at the end of its context.
 func (c *call) wait() {
 	select {
 	case <-c.done:
@@ -143,8 +144,7 @@ func (c *call) wait() {
 	}
 }
 
-// result returns the reply and the error of a finished call. It recycles the call, unless a round trip may still refer
-// to it.
+// result returns the reply and the error of a finished call. It recycles the call, unless a round trip may still use it.
 func (c *call) result() (Reply, error) {
 	r, err := c.reply, c.err
 	switch {
@@ -157,8 +157,8 @@ func (c *call) result() (Reply, error) {
 	return r, err
 }
 
-// contextEnded reports whether the call's context has ended. If the call has the deadline of its context, the
-// connection can notice it a moment before the context does, and so contextEnded waits for the context.
+// contextEnded reports whether the call's context has ended. If the context has the same deadline as the call, the
+// connection can time out a moment before the context ends. In this case, contextEnded waits for the context.
 func (c *call) contextEnded() bool {
 	if d, ok := c.ctx.Deadline(); ok && !d.After(c.deadline) && !time.Now().Before(d) {
 		select {

@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// retryPause is the time between tries while the slot of a call's keys is moved.
+	// retryPause is the time between tries while the slot of a call's keys is being moved.
 	retryPause = 10 * time.Millisecond
 	// maxRedirects limits the redirections of a call, in case two nodes redirect it to each other.
 	maxRedirects = 8
-	// Up to maxLoads loads of the slots begin, loadPause apart, until one of them ends.
+	// maxLoads is the maximum number of concurrent loads of the slots. They begin loadPause apart.
 	maxLoads  = 20
 	loadPause = 10 * time.Millisecond
 )
 
-// cluster finds the queue of a call's node. Its client knows which node has which slots.
+// cluster finds the queue of a call's node. Its client knows the slots of each node.
 type cluster struct {
 	pipe   *Pipe
 	client *redis.ClusterClient
-	slots  *lazy.Value[struct{}] // has a value once the client has loaded the slots
+	slots  *lazy.Value[struct{}] // is set when the client has loaded the slots
 
 	mu     sync.RWMutex
 	queues map[string]*queue // by the node's address
 }
 
 func newCluster(p *Pipe, client *redis.ClusterClient) *cluster {
-	// So a node that is down also fails at once when it is asked for the slots.
+	// With this hook, a node that is down also fails at once when the client loads the slots.
 	client.OnNewNode(addFailFast)
 	return &cluster{pipe: p, client: client, slots: lazy.New(loader(client)), queues: make(map[string]*queue)}
 }
 
-// loader returns a function that makes the client load the slots. The client asks one node after the other, in random
-// order, and a node that hangs delays it for seconds. So other loads begin until one of them ends.
+// loader returns a function that makes the client load the slots. A load asks one node after the other, in random order,
+// and a node that hangs delays it for seconds. So the function starts other loads until one of them ends.
 func loader(client *redis.ClusterClient) func(context.Context) (struct{}, error) {
 	return func(ctx context.Context) (none struct{}, _ error) {
 		ended := make(chan error, maxLoads)
@@ -62,6 +62,7 @@ func loader(client *redis.ClusterClient) func(context.Context) (struct{}, error)
 	}
 }
 
+// loadSlots makes the client load the slots, which it does to find the node of any key.
 func loadSlots(ctx context.Context, client *redis.ClusterClient) (err error) {
 	if panicked := guard(func() { _, err = client.MasterForKey(ctx, "") }); panicked != nil {
 		return panicked
@@ -69,7 +70,8 @@ func loadSlots(ctx context.Context, client *redis.ClusterClient) (err error) {
 	return err
 }
 
-// queue returns the queue of the node that has the call's keys. It waits at most until the call's deadline.
+// queue returns the queue of the node that has the call's keys. If the slots are not known, it waits for them until the
+// call's deadline.
 func (r *cluster) queue(c *call) (*queue, error) {
 	if _, _, loaded := r.slots.Peek(); !loaded {
 		ctx, cancel := context.WithDeadline(c.ctx, c.deadline)
@@ -88,8 +90,8 @@ func (r *cluster) queue(c *call) (*queue, error) {
 	return r.queueOf(node), nil
 }
 
-// queueOf returns the queue of a node. It replaces a queue for an earlier client of this node, which the Cluster's
-// client has closed.
+// queueOf returns the queue of a node. If the queue belongs to an earlier client of this node, which the Cluster's client
+// has closed, queueOf replaces the queue.
 func (r *cluster) queueOf(node *redis.Client) *queue {
 	addr := node.Options().Addr
 	r.mu.RLock()
@@ -107,8 +109,8 @@ func (r *cluster) queueOf(node *redis.Client) *queue {
 	return q
 }
 
-// queueAt returns the queue of the node at an address. The Cluster's client may not know this node: then a new client
-// gets the options of the other one.
+// queueAt returns the queue of the node at an address. If there is none, for example because the Cluster's client does not
+// know this node, queueAt makes a client with the options of the client other.
 func (r *cluster) queueAt(addr string, other *redis.Client) *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +125,8 @@ func (r *cluster) queueAt(addr string, other *redis.Client) *queue {
 	return r.queues[addr]
 }
 
-// isRedirected reports whether a node refused a command because another node has its keys or gets them. It queues the
-// command's calls there.
+// isRedirected reports whether a node refused a command because another node has the command's keys or is about to get
+// them. It queues the command's calls for the other node.
 func (q *queue) isRedirected(cmd *command) bool {
 	r, err := q.pipe.cluster, cmd.Err()
 	if r == nil {
@@ -149,7 +151,7 @@ func (q *queue) isRedirected(cmd *command) bool {
 	for _, c := range cmd.takeBack() {
 		c.asking = kind == "ASK"
 		switch c.redirects++; {
-		case kind == "TRYAGAIN": // while the slot is moved, perhaps after an ASK
+		case kind == "TRYAGAIN": // the slot is being moved
 			c.redirects = 0
 			time.AfterFunc(retryPause, func() { r.retry(c) })
 		case c.redirects > maxRedirects:
@@ -161,8 +163,8 @@ func (q *queue) isRedirected(cmd *command) bool {
 	return true
 }
 
-// redirectAddr returns the address after the slot in a node's redirection, or "". A node may leave out its own host.
-// IPv6 addresses have no brackets.
+// redirectAddr returns the address in a redirection, or "" if it is invalid. The address follows the slot. It may have no
+// host if the host is that of node, and IPv6 addresses may have no brackets.
 func redirectAddr(redirection string, node *redis.Client) string {
 	_, addr, _ := strings.Cut(redirection, " ")
 	colon := strings.LastIndexByte(addr, ':')
@@ -176,7 +178,7 @@ func redirectAddr(redirection string, node *redis.Client) string {
 	return net.JoinHostPort(host, addr[colon+1:])
 }
 
-// retry sends a call to the node that has its keys now.
+// retry sends a call to the node that now has the call's keys.
 func (r *cluster) retry(c *call) {
 	if q, err := r.queue(c); err != nil {
 		c.finish(Reply{}, err)

@@ -9,14 +9,14 @@ import (
 // command is an EVALSHA or an EVAL.
 type command struct {
 	redis.Cmder
-	calls []*call // the first call of each entry of a Batch, or one call
+	calls []*call // the first call of each entry of a Batch, or a single call
 	args  []any   // nil until go-redis asks for them
 }
 
-// NoRetry keeps go-redis from sending a command again after a lost reply: the script may have run.
+// NoRetry tells go-redis not to send a command again after a lost reply, because the script may have run.
 func (*command) NoRetry() bool { return true }
 
-// entry identifies equal calls of a Batch.
+// entry holds what equal calls of a Batch have in common.
 type entry struct {
 	batch  *Batch
 	key    string
@@ -24,7 +24,7 @@ type entry struct {
 	asking bool
 }
 
-// commands returns the commands of calls. If oneSlot is set, as it must be on a Cluster, each command has only one
+// commands returns the commands for calls. If oneSlot is set, which is necessary on a Cluster, each command has a single
 // entry.
 func commands(calls []*call, oneSlot bool) []*command {
 	cmds := make([]*command, 0, 4)
@@ -56,7 +56,7 @@ func commands(calls []*call, oneSlot bool) []*command {
 	return cmds
 }
 
-// prepare sets the go-redis command that reads the reply. [command.Args] replaces its arguments.
+// prepare sets the go-redis command that reads the reply. The arguments come from [command.Args].
 func (cmd *command) prepare() {
 	c := cmd.calls[0]
 	name := "evalsha"
@@ -70,9 +70,9 @@ func (cmd *command) prepare() {
 	}
 }
 
-// Args returns the arguments. go-redis asks for them when it writes the command, and from then on the calls count as
-// sent. Args leaves out the calls that were abandoned while the round trip waited for a connection, because their
-// callers were told that they were not sent.
+// Args returns the arguments. go-redis calls Args when it writes the command, and from then on the calls count as sent.
+// Args leaves out the calls that were abandoned while the round trip waited for a connection, because their callers have
+// already got ErrNotSent.
 func (cmd *command) Args() []any {
 	if cmd.args != nil {
 		return cmd.args
@@ -84,15 +84,15 @@ func (cmd *command) Args() []any {
 		}
 	}
 	if cmd.calls = kept; len(kept) == 0 {
-		cmd.args = []any{"time"} // go-redis must write a command, and every user may run this one
+		cmd.args = []any{"time"} // go-redis must write some command, and every user may run this one
 	} else {
 		cmd.args = cmd.arguments()
 	}
 	return cmd.args
 }
 
-// markEqualSent marks c and the calls equal to it as sent. It unlinks finished calls and returns the first of the
-// others, or nil.
+// markEqualSent marks c and the equal calls after it as sent. It removes finished calls from the list and returns the
+// first of the other calls, or nil.
 func (c *call) markEqualSent() (first *call) {
 	var last *call
 	for ; c != nil; c = c.next {
@@ -112,6 +112,7 @@ func (c *call) markEqualSent() (first *call) {
 	return first
 }
 
+// arguments returns the name and the arguments of the EVALSHA or EVAL.
 func (cmd *command) arguments() []any {
 	c := cmd.calls[0]
 	script, keys, args := c.script(), len(c.Keys), c.Args
@@ -140,7 +141,7 @@ func (cmd *command) arguments() []any {
 	return all
 }
 
-// countEqual returns the number of calls in the list that begins with c.
+// countEqual returns the number of equal calls in the list that begins with c.
 func (c *call) countEqual() (n int) {
 	for ; c != nil; c = c.next {
 		n++
@@ -161,8 +162,8 @@ func (cmd *command) split() (calls []*call) {
 	return calls
 }
 
-// takeBack returns the calls of a refused command as separate calls, to be sent again. It leaves out calls that were
-// abandoned meanwhile.
+// takeBack returns the calls of a refused command as separate calls, so that they can be sent in another way. It leaves
+// out calls that were abandoned in the meantime.
 func (cmd *command) takeBack() (calls []*call) {
 	for _, c := range cmd.split() {
 		if c.state.CompareAndSwap(sent, queued) {
@@ -191,6 +192,7 @@ func (cmd *command) deliver(q *queue) {
 	}
 }
 
+// deliverBatch finishes the calls of a Batch with their parts of the reply.
 func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	for i, c := range cmd.calls {
 		reply := Reply{Common: ints[0], Ints: ints[1+b.Width*i:][:b.Width:b.Width]}
@@ -203,8 +205,8 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	}
 }
 
-// hasReply reports whether a reply was read that is not an error. Hooks may ask for the arguments of commands that are
-// never sent, so that args doesn't tell.
+// hasReply reports whether the command has a reply that is not an error. args does not show whether the command was sent,
+// because a hook may read the arguments of a command that is never sent.
 func (cmd *command) hasReply() bool {
 	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
 		return c.Val() != nil
@@ -212,6 +214,7 @@ func (cmd *command) hasReply() bool {
 	return cmd.Cmder.(*redis.Cmd).Val() != nil
 }
 
+// reply returns the reply, or an error if the reply is an error or not an array.
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {
 	case *redis.IntSliceCmd:

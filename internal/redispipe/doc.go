@@ -13,12 +13,12 @@
 //
 // go-redis' AutoPipeline does not give the guarantees that counters and sessions need:
 //
-//   - A call's deadline starts when the call is made. It includes dialling, waiting for a connection, loading a
-//     Cluster's slots and queueing.
+//   - A call's timeout begins when the call is made. It includes dialing, waiting for a connection, loading a Cluster's
+//     slots and queueing.
 //   - Nothing is sent twice. A lost reply is an error, not a second charge. A call that was not sent, for example
 //     because there was no connection, has a different error.
 //   - On a Cluster, each node has its own queue. A node that hangs fails only the calls for its own keys.
 //
 // A client's hooks see the calls only if the client's ContextTimeoutEnabled is set. Otherwise, the calls are sent with
-// a copy of the client that heeds deadlines. The copy has no hooks.
+// a copy of the client that has this option, and the copy has no hooks.
 package redispipe

@@ -14,20 +14,20 @@ import (
 )
 
 var (
-	// ErrNotSent means that a call was not sent, for example because its connection's handshake failed. Its script did
-	// not run.
+	// ErrNotSent means that a call was not sent, for example because the handshake of its connection failed. The script
+	// did not run.
 	ErrNotSent = errors.New("redis: not sent")
-	// ErrNoReply means that a call got no reply in time, that its connection broke or that its reply is unreadable.
-	// Its script may have run.
+	// ErrNoReply means that a call got no reply in time, that its connection broke, or that its reply is unreadable. The
+	// script may have run.
 	ErrNoReply = errors.New("redis: no reply")
 	// ErrUnreadable means that the script cannot have returned the reply. It wraps [ErrNoReply].
 	ErrUnreadable = option.WithText("redis: unreadable reply", ErrNoReply)
 
-	// errGarbled is the reason for ErrNotSent if the reply to an earlier command is unreadable.
+	// errGarbled is the reason for ErrNotSent if the reply to a handshake or to a load of the slots is unreadable.
 	errGarbled = errors.New("unreadable reply")
 )
 
-// callError returns the error of a call whose round trip failed while the call was queued or sent. The reason is an
+// callError returns the error of a call whose round trip failed. was is the state of the call at that time. reason is an
 // error reply, or explains why there is no reply.
 func (q *queue) callError(was int32, reason error) error {
 	var dial *dialError
@@ -42,7 +42,7 @@ func (q *queue) callError(was int32, reason error) error {
 		return q.lateError(was)
 	case was == queued && garbled:
 		reason = because(ErrNotSent, errGarbled)
-	case was == queued: // an error reply is to the handshake
+	case was == queued: // only the handshake can have got an error reply
 		reason = because(ErrNotSent, reason)
 	case garbled:
 		reason = ErrUnreadable
@@ -52,7 +52,7 @@ func (q *queue) callError(was int32, reason error) error {
 	return &nodeError{q.addr, reason}
 }
 
-// lateError returns the error of a call that was queued or sent at its deadline.
+// lateError returns the error of a call that missed its deadline. was is the state of the call at that time.
 func (q *queue) lateError(was int32) error {
 	if was == queued {
 		return &nodeError{q.addr, ErrNotSent}
@@ -60,10 +60,10 @@ func (q *queue) lateError(was int32) error {
 	return &nodeError{q.addr, ErrNoReply}
 }
 
-// because adds a reason to an error.
+// because returns an error that wraps err and the reason for it.
 func because(err, reason error) error { return fmt.Errorf("%w: %w", err, reason) }
 
-// slotsError returns the error of a call that has no node because the slots could not be loaded.
+// slotsError returns the error of a call whose node is not known, because the slots could not be loaded.
 func (r *cluster) slotsError(err error) error {
 	switch {
 	case unreadable(err):
@@ -86,7 +86,7 @@ func (e *nodeError) Error() string {
 
 func (e *nodeError) Unwrap() error { return e.err }
 
-// unreadable reports whether go-redis could not read a reply. Such errors quote the reply.
+// unreadable reports whether err means that go-redis could not parse a reply. The text of such an error quotes the reply.
 func unreadable(err error) bool {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -100,8 +100,8 @@ func unreadable(err error) bool {
 	return false
 }
 
-// guard calls f and returns an error if f panics. A client's hook may panic, and this must not end the round trip of
-// other calls.
+// guard calls f and returns an error if f panics. A panic in a client's hook must not affect the other calls in a round
+// trip.
 func guard(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -114,12 +114,12 @@ func guard(f func()) (err error) {
 
 // Failures describes the errors that a store returns for failed calls.
 type Failures struct {
-	Store   error  // wraps the error of every failed call
+	Store   error  // every error wraps it, unless KeyType replaces the error
 	KeyType error  // replaces a reply that begins with WRONGTYPE or FOREIGN
-	Prefix  string // begins the store's keys, which no error quotes
+	Prefix  string // the beginning of the store's keys, which errors must not contain
 }
 
-// Wrap returns the store's error for a call's error. It returns the cause of ctx's end unchanged.
+// Wrap returns the store's error for the error of a call. If err is the cause of the end of ctx, Wrap returns err itself.
 func (f Failures) Wrap(ctx context.Context, err error) error {
 	var reply redis.Error
 	switch {
@@ -140,22 +140,22 @@ func (f Failures) Wrap(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", f.Store, err)
 }
 
-// redact returns an error reply without arguments and without keys, which begin with prefix.
+// redact removes arguments and keys from an error reply. Keys begin with prefix.
 func redact(reply redis.Error, prefix string) redis.Error {
 	text, _, _ := strings.Cut(reply.Error(), ", with args beginning with")
 	if strings.Contains(text, prefix) {
 		text, _, _ = strings.Cut(text, " ")
 	}
 	if text == reply.Error() {
-		return reply // with its own type
+		return reply // keeps its own type
 	}
 	return redacted(text)
 }
 
-// redacted is an error reply without the parts that were removed from it.
+// redacted is the text of an error reply from which parts were removed.
 type redacted string
 
 func (r redacted) Error() string { return string(r) }
 
-// RedisError marks r as a redis.Error.
+// RedisError implements [redis.Error].
 func (redacted) RedisError() {}

@@ -28,24 +28,26 @@ func addFailFast(client *redis.Client) {
 	}
 }
 
-// hooked holds the clients with the hook.
+// hooked holds the clients that have the hook.
 var (
 	hookedMu sync.Mutex
 	hooked   = map[weak.Pointer[redis.Client]]bool{}
 )
 
+// forgetHooked removes a client that was garbage-collected.
 func forgetHooked(key weak.Pointer[redis.Client]) {
 	hookedMu.Lock()
 	defer hookedMu.Unlock()
 	delete(hooked, key)
 }
 
-// DialHook implements [redis.Hook]. After a failed dial, go-redis would keep dialling in the background for longer than
-// most deadlines, and keep a place of the pool. DialHook prevents this: it returns a connection that fails.
+// DialHook implements [redis.Hook]. After a failed dial, go-redis keeps dialing in the background for longer than most
+// deadlines, and occupies a place in the pool. DialHook prevents this: instead of the error, it returns a connection that
+// fails.
 func (failFast) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
-		if err == nil || errors.Is(ctx.Err(), context.Canceled) { // its caller has left
+		if err == nil || errors.Is(ctx.Err(), context.Canceled) { // the caller no longer waits
 			return conn, err
 		}
 		end, _ := net.Pipe()
@@ -53,8 +55,8 @@ func (failFast) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// ProcessHook implements [redis.Hook]. The first command on a new connection is HELLO. go-redis would repeat it if it
-// got no reply.
+// ProcessHook implements [redis.Hook]. It prevents go-redis from repeating HELLO, the first command on a new connection, if
+// there is no reply.
 func (failFast) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "hello" {
@@ -69,28 +71,28 @@ func (failFast) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// failedConn is the connection that go-redis gets from a failed dial. Nothing can be sent on it: the handshake, which
-// comes first, fails with the dial's error.
+// failedConn is the connection that DialHook returns after a failed dial. It sends nothing: the handshake fails with the
+// error of the dial.
 type failedConn struct {
-	net.Conn // the end of a pipe, for the other methods
+	net.Conn // implements the other methods
 	err      *dialError
 }
 
 func (c failedConn) Read([]byte) (int, error) { return 0, c.err }
 
-// Write returns a wrapped error, because go-redis unwraps errors of the handshake once.
+// Write wraps the error, because go-redis unwraps the error of a handshake once.
 func (c failedConn) Write([]byte) (int, error) { return 0, fmt.Errorf("%w", c.err) }
 
-// SyscallConn makes go-redis discard the connection from the pool: go-redis checks an idle connection by its
-// descriptor.
+// SyscallConn returns an error, so that go-redis removes the connection from the pool when it checks its idle connections.
 func (c failedConn) SyscallConn() (syscall.RawConn, error) { return nil, c.err }
 
-// dialError is the error of a failed dial. It never counts as a reply of Redis, even if a Sentinel replied with it.
+// dialError is the error of a failed dial. It does not count as a reply of Redis, even if it is the reply of a Sentinel.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 
-// Unwrap returns the error only if it comes from the network. Then go-redis retries the commands of the application.
+// Unwrap returns the error only if it comes from the network. For such errors, go-redis retries the application's own
+// commands.
 func (e *dialError) Unwrap() error {
 	if op, ok := e.err.(*net.OpError); ok {
 		return op
@@ -98,7 +100,7 @@ func (e *dialError) Unwrap() error {
 	return nil
 }
 
-// cause returns the error without the address.
+// cause returns the error of the dial without the address.
 func (e *dialError) cause() error {
 	if op, ok := e.err.(*net.OpError); ok && op.Op == "dial" {
 		return op.Err

@@ -13,18 +13,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Pipe sends scripts to one Redis. It is safe for concurrent use and need not be closed. Its goroutines end at the
-// latest when the timeouts of its calls have passed. Only loading a Cluster's slots from a node that hangs can take
-// longer, up to the client's ReadTimeout.
+// Pipe sends scripts to a Redis server or Cluster. It is safe for concurrent use and need not be closed. Its goroutines end
+// when the timeouts of its calls have passed, or earlier. Only goroutines that load a Cluster's slots from a node that hangs
+// can last longer, up to the client's ReadTimeout.
 type Pipe struct {
 	single  *queue   // for a client of one server
 	cluster *cluster // for a client of a Cluster
 
-	oneSlot atomic.Bool // an EVALSHA may only have keys of one slot
+	oneSlot atomic.Bool // all keys of an EVALSHA must be in the same slot
 }
 
-// For returns the pipe for a client. All stores that use one client at the same time get the same pipe, and so they
-// share round trips. The caller closes the client. For does not connect to Redis.
+// For returns the pipe for a client. All stores that use the same client get the same pipe, so that they share round trips.
+// The caller closes the client. For does not connect to Redis.
 func For(client redis.UniversalClient) (*Pipe, error) {
 	p, err := open(client)
 	if err != nil {
@@ -40,7 +40,7 @@ func For(client redis.UniversalClient) (*Pipe, error) {
 	return p, nil
 }
 
-// pipes holds the pipes in use.
+// pipes holds the pipe of each client, as long as the pipe is in use.
 var (
 	pipesMu sync.Mutex
 	pipes   = map[redis.UniversalClient]weak.Pointer[Pipe]{}
@@ -78,8 +78,8 @@ func open(client redis.UniversalClient) (*Pipe, error) {
 }
 
 // Run runs a call and returns its reply. An error reply is a redis.Error. If ctx or timeout ends before the reply, the
-// error is the cause of ctx, [ErrNotSent] or [ErrNoReply]. A call that is sent on its caller's goroutine may notice
-// that ctx was cancelled only at its deadline.
+// error is the cause of ctx, [ErrNotSent] or [ErrNoReply]. If the call is sent on this goroutine, Run may notice only at
+// the call's deadline that ctx was canceled.
 func (p *Pipe) Run(ctx context.Context, timeout time.Duration, what Call) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
@@ -98,7 +98,7 @@ type Result struct {
 	Err error
 }
 
-// RunAll runs calls like Run, at the same time and in any order.
+// RunAll runs calls like Run does, but all at the same time and in any order.
 func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) []Result {
 	results, running := make([]Result, len(what)), make([]*call, len(what))
 	if ctx.Err() != nil {
@@ -128,7 +128,7 @@ func (p *Pipe) RunAll(ctx context.Context, timeout time.Duration, what []Call) [
 	return results
 }
 
-// route sets the queue of the node that has the call's keys.
+// route sets c.first to the queue of the node that has the call's keys.
 func (p *Pipe) route(c *call) (err error) {
 	if c.first = p.single; c.first == nil {
 		c.first, err = p.cluster.queue(c)

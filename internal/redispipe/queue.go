@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	maxInFlight = 4   // round trips of one queue
-	maxCalls    = 256 // of one round trip
+	maxInFlight = 4   // round trips of a queue
+	maxCalls    = 256 // calls in a round trip
 
-	// Calls do not wait for another round trip if even the shortest takes longTrip, or if the newest has already
-	// taken lateAfter: waiting would cost more than it saves.
+	// Calls do not wait for another round trip if even the shortest recent round trip took more than longTrip, or if the
+	// newest one began more than lateAfter ago. Waiting would then cost more than it saves.
 	longTrip  = 500 * time.Microsecond
 	lateAfter = time.Millisecond
 
-	// A yield wakes another processor, which costs a lone call a tenth of its time. After maxAlone first calls that
-	// no other call has joined, only one in maxAlone yields.
+	// maxAlone limits the yields of a program that makes one call at a time: a yield wakes another processor, which makes
+	// the call slower by a tenth. After maxAlone round trips that no other call has joined, only one in maxAlone yields.
 	maxAlone = 8
 )
 
-// queue collects the calls for one node. It is unbounded, but no call stays in it after its deadline.
+// queue collects the calls for a node. Its length is not limited, but callers do not wait beyond their deadlines.
 type queue struct {
 	pipe   *Pipe
 	node   *redis.Client // the node's client
-	client *redis.Client // node, or a copy with the same pool that heeds the deadlines of contexts
+	client *redis.Client // node, or a copy with the same pool and with ContextTimeoutEnabled
 	addr   string        // the node's address, for errors
 
 	mu       sync.Mutex
@@ -37,15 +37,15 @@ type queue struct {
 	load     float64       // the recent maximum of sending
 	began    time.Time     // when the newest round trip began
 	rtt      time.Duration // the shortest of the last round trips
-	alone    int           // first calls since another call joined one
-	yielding bool          // the only round trip is about to begin, and takes all calls that come until then
+	alone    int           // the number of round trips since a call has joined one during its yield
+	yielding bool          // the only round trip has not begun yet and will take all waiting calls
 }
 
 func newQueue(p *Pipe, node *redis.Client) *queue {
 	q := &queue{pipe: p, node: node, client: node, addr: node.Options().Addr}
 	addFailFast(node)
 	if !node.Options().ContextTimeoutEnabled {
-		q.client = node.WithTimeout(0) // the same pool, but other options and no hooks
+		q.client = node.WithTimeout(0) // has the same pool, but its own options and no hooks
 		q.client.Options().ContextTimeoutEnabled = true
 		q.client.AddHook(failFast{})
 	}
@@ -59,8 +59,8 @@ func (q *queue) start(calls ...*call) {
 	}
 }
 
-// do sends a call and returns when it is finished. The call is sent on this goroutine if it is the first of its round
-// trip and no other call of the round trip has a later deadline.
+// do sends a call and waits until it is finished. The call is sent on this goroutine if it is the first call of its round
+// trip, and no other call of the round trip has a later deadline.
 func (q *queue) do(c *call) {
 	if calls := q.add(c); calls != nil {
 		deadline := latest(calls)
@@ -74,20 +74,20 @@ func (q *queue) do(c *call) {
 	c.wait()
 }
 
-// run makes the round trip of calls, and then round trips of the calls that were queued meanwhile.
+// run makes a round trip with calls, and then round trips with the calls that were queued in the meantime.
 func (q *queue) run(calls []*call) {
 	for calls != nil {
 		calls = q.roundTrip(calls, latest(calls))
 	}
 }
 
-// add queues calls. If a round trip may begin, add returns its calls. The caller sends them.
+// add queues calls. If a round trip may begin, add returns the calls of this round trip, which the caller must send.
 func (q *queue) add(calls ...*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls = append(q.calls, calls...)
 	if !q.mayBeginLocked() {
-		return nil // another round trip takes them
+		return nil // another round trip will take the calls
 	}
 	q.inFlight++
 	q.began = time.Now()
@@ -97,10 +97,10 @@ func (q *queue) add(calls ...*call) []*call {
 	return q.takeLocked()
 }
 
-// mayBeginLocked reports whether a round trip with the waiting calls may begin. Fewer round trips are better: one
-// command with many keys costs Redis and this process a fraction of many commands. But while Redis works on one half
-// of the calls, this process can work on the other half. So a round trip begins beside another one once half of the
-// calls that are usually made at the same time wait.
+// mayBeginLocked reports whether a round trip with the waiting calls may begin. Fewer round trips are better, because a
+// command with many keys is much cheaper than many commands. But while Redis works on half of the calls, this process can
+// work on the other half. So if a round trip is in flight, another one begins when half of the usual number of concurrent
+// calls wait.
 func (q *queue) mayBeginLocked() bool {
 	switch {
 	case q.inFlight == 0:
@@ -111,7 +111,8 @@ func (q *queue) mayBeginLocked() bool {
 	return float64(len(q.calls)) >= q.load/2 || q.rtt > longTrip || time.Since(q.began) > lateAfter
 }
 
-// waitForMoreLocked yields the processor while the queue grows beyond n calls. It releases q.mu meanwhile.
+// waitForMoreLocked lets other calls join the n calls of a round trip, unless the last round trips were not joined either.
+// It releases q.mu meanwhile.
 func (q *queue) waitForMoreLocked(n int) {
 	q.alone++
 	if q.alone > maxAlone && q.alone%maxAlone != 0 {
@@ -123,6 +124,7 @@ func (q *queue) waitForMoreLocked(n int) {
 	}
 }
 
+// yieldLocked yields the processor while the queue grows. It releases q.mu meanwhile.
 func (q *queue) yieldLocked() {
 	q.yielding = true
 	q.mu.Unlock()
@@ -131,14 +133,15 @@ func (q *queue) yieldLocked() {
 	q.yielding = false
 }
 
+// len returns the number of waiting calls.
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.calls)
 }
 
-// takeLocked returns the calls of a round trip that the caller has counted in q.inFlight. If no calls wait, it returns
-// nil and corrects the count. If too many calls for one round trip wait, it begins another one.
+// takeLocked returns the calls of a round trip, which the caller has already counted in q.inFlight. If no calls wait,
+// takeLocked returns nil and corrects the count. If too many calls wait, it begins another round trip with the rest.
 func (q *queue) takeLocked() []*call {
 	taken := q.popLocked()
 	if taken == nil {
@@ -154,7 +157,7 @@ func (q *queue) takeLocked() []*call {
 	return taken
 }
 
-// popLocked removes the calls of one round trip from the queue. It leaves out calls that were abandoned.
+// popLocked removes the calls of a round trip from the queue and returns them. It drops calls that were abandoned.
 func (q *queue) popLocked() (popped []*call) {
 	for i, c := range q.calls {
 		q.calls[i] = nil
@@ -173,9 +176,8 @@ func (q *queue) popLocked() (popped []*call) {
 	return popped
 }
 
-// next ends a round trip of n calls and returns the calls of the round trip that follows it, or nil. The last round
-// trip in flight is always followed by one with the waiting calls. It yields first, because callers that have just
-// received their replies often call again.
+// next ends a round trip of n calls. It returns the calls of the next round trip, or nil if no round trip may begin. If
+// no other round trip is in flight, next first yields, because callers that have just got their replies often call again.
 func (q *queue) next(began time.Time, n int) []*call {
 	now := time.Now()
 	q.mu.Lock()

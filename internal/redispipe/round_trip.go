@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// roundTrip sends calls before a deadline, finishes them, and returns the calls of the next round trip. Hooks of the
-// client get the values of the first call's context, for example a span.
+// roundTrip sends calls before a deadline, finishes them, and returns the calls of the next round trip. The client's hooks
+// get the values of the first call's context, for example its span.
 func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(calls[0].ctx), deadline)
 	defer cancel()
@@ -19,8 +19,8 @@ func (q *queue) roundTrip(calls []*call, deadline time.Time) (next []*call) {
 	return q.next(began, n)
 }
 
-// send sends calls in one write and finishes them. It returns the calls that the node refused and that must be sent in
-// another way.
+// send sends calls in a single write and finishes them. It returns the calls that the node has refused and that must be
+// sent in another way.
 func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
 	cmds := commands(calls, q.pipe.oneSlot.Load())
 	if err := guard(func() { q.exec(ctx, cmds) }); err != nil {
@@ -43,7 +43,7 @@ func (q *queue) send(ctx context.Context, calls []*call) (refused []*call) {
 	return refused
 }
 
-// exec sends commands in one write. Afterwards, each command has a reply or an error.
+// exec sends commands in a single write. Afterwards, each command has a reply or an error.
 func (q *queue) exec(ctx context.Context, cmds []*command) {
 	if len(cmds) == 1 && !cmds[0].calls[0].asking {
 		_ = q.client.Process(ctx, cmds[0])
@@ -58,15 +58,15 @@ func (q *queue) exec(ctx context.Context, cmds []*command) {
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		for _, cmd := range cmds {
-			if cmd.Err() == nil && !cmd.hasReply() { // a hook or a refused handshake kept it from being sent
+			if cmd.Err() == nil && !cmd.hasReply() { // it was not sent because of a hook or a refused handshake
 				cmd.SetErr(err)
 			}
 		}
 	}
 }
 
-// isRefused reports whether the node refused a command only because of the way in which it was sent. It prepares the
-// command's calls for another way.
+// isRefused reports whether the node has refused a command that can be sent in another way: with the script's source, or
+// with a single key. It changes the calls or the pipe accordingly.
 func (q *queue) isRefused(cmd *command) bool {
 	switch err := cmd.Err(); {
 	case redis.HasErrorPrefix(err, "NOSCRIPT") && !cmd.calls[0].source:
@@ -75,7 +75,7 @@ func (q *queue) isRefused(cmd *command) bool {
 		}
 		return true
 	case redis.HasErrorPrefix(err, "CROSSSLOT") && len(cmd.calls) > 1:
-		q.pipe.oneSlot.Store(true) // the client for one server is connected to a node of a Cluster
+		q.pipe.oneSlot.Store(true) // the server is a node of a Cluster, although the client is not a Cluster client
 		return true
 	}
 	return false

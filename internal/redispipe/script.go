@@ -13,8 +13,8 @@ type Script struct {
 	ints     bool
 }
 
-// NewScript returns a script with the source src whose reply is an array. The array must not contain errors: after some
-// of them, go-redis stops reading and takes the rest of the array for the replies to other calls.
+// NewScript returns a script with the source src whose reply is an array. The array must not contain errors, because
+// go-redis may stop reading at an error and then mistake the rest of the array for replies to other calls.
 func NewScript(src string) *Script {
 	sum := sha1.Sum([]byte(src)) // the name of a script in Redis
 	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
@@ -43,20 +43,20 @@ func NewIntScript(src string) *Script {
 // Source returns the script's source.
 func (s *Script) Source() string { return s.src }
 
-// Batch is a script that does the same for each of its keys, such as a take with one rule. Calls with the same pointer
+// Batch is a script that does the same for each of its keys, such as a take with the same rule. Calls with the same pointer
 // to a Batch share an EVALSHA:
 //
 //	KEYS   the keys
 //	ARGV   Args, and then for each key N and the number of equal calls, unless all of these are 1
-//	Reply  one integer for all calls, such as the time, and then Width integers for each key
+//	Reply  an integer that all calls share, such as the time, and then Width integers for each key
 //
-// The script must not raise an error if only one of the keys is wrong.
+// The script must not raise an error because of a single key, since all calls would fail.
 type Batch struct {
 	Script *Script // made by NewIntScript
 	Args   []any   // strings and numbers; they must not change
 	Width  int
-	Max    int  // maximum number of keys in one EVALSHA, during which Redis does nothing else
-	Join   bool // equal calls for a key are one entry
+	Max    int  // maximum number of keys in an EVALSHA, during which Redis does nothing else
+	Join   bool // equal calls for the same key are joined into a single entry
 }
 
 // Reader reads the values of a reply one after another.
