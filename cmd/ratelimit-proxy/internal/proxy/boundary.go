@@ -21,46 +21,21 @@ func decode(path string) string {
 	})
 }
 
-// leavesRoot reports whether a server may read a request's path as one that leads above its root, and so above the path of
-// the upstream's URL. It uses the reading of each segment that leads up furthest.
-func leavesRoot(r *http.Request) bool {
-	if !strings.Contains(r.URL.Path, "..") && !strings.Contains(r.URL.Path, "%") {
-		return false
-	}
-	depth := 0
-	for segment := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
-		net, lowest := 1, 0
-		for range maxDecodings + 1 {
-			before, _, _ := strings.Cut(segment, ";")
-			for _, reading := range []string{segment, before} {
-				n, l := descend(reading)
-				net, lowest = min(net, n), min(lowest, l)
+// hasDotSegment reports whether a server may read a segment of a request's path as "." or "..". Clients resolve these
+// segments before they send a request. Servers resolve them in different ways, and some of these lead above the path of the
+// upstream's URL.
+func hasDotSegment(r *http.Request) bool {
+	p := r.URL.EscapedPath()
+	for range maxDecodings + 1 {
+		for name := range strings.FieldsFuncSeq(p, func(c rune) bool { return c == '/' || c == '\\' }) {
+			if end := strings.IndexAny(name, ";?#\x00"); end >= 0 {
+				name = name[:end]
 			}
-			segment = decode(segment)
+			if name = strings.TrimSpace(name); name == "." || name == ".." {
+				return true
+			}
 		}
-		if depth+lowest < 0 {
-			return true
-		}
-		depth += net
+		p = decode(p)
 	}
 	return false
-}
-
-// descend returns the number of levels that a segment leads down, and the lowest level on its way. Both are relative to
-// the level where it begins. Slashes and backslashes in the segment separate names.
-func descend(segment string) (depth, lowest int) {
-	for name := range strings.FieldsFuncSeq(segment, func(c rune) bool { return c == '/' || c == '\\' }) {
-		if end := strings.IndexAny(name, ";?#\x00"); end >= 0 {
-			name = name[:end]
-		}
-		switch strings.TrimSpace(name) {
-		case "", ".":
-		case "..":
-			depth--
-			lowest = min(lowest, depth)
-		default:
-			depth++
-		}
-	}
-	return depth, lowest
 }

@@ -18,7 +18,7 @@ func (r *running) raw(tb testing.TB, path string) (response string) {
 	return r.send(tb, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 }
 
-// A forwarded path cannot leave the path of the upstream's URL, no matter how the upstream resolves "..".
+// TestUpstreamPathIsBoundary checks that no path is forwarded that an upstream could resolve to a path above its URL.
 func TestUpstreamPathIsBoundary(t *testing.T) {
 	up := behind(t, nil)
 	c := parse(t, "upstreams: {main: {url: '%s/public'}}\n", up.URL)
@@ -29,6 +29,7 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 		"/..\\secret", "/..%5csecret", "/%5c../secret", "/a/../../secret", "/a/..%2f../secret", "/a%2Fb/../../secret", "/a/;/../../secret", "//../secret", "/a//../../secret",
 		"/%252e%252e/secret", "/%25252e./secret", "/..%252fsecret", "/..%255csecret", "/x%252f..%252f../secret", "/..%253bx/secret", "/%252e%252e", // decoded twice
 		"/..%3bx/secret", "/x;%2f..;%2f../secret", "/;/../secret", "/..%3fx/secret", "/..%23/secret", "/..%20/secret", "/x/%2e%2e;y/..%2fz/..",
+		"/a/../b", "/a/./b", "/x/..%2Fb", "/a//b/../..", "/a/..;/b", "/a/%252e%252e/x", "/.%20/a", "/a;x/..", "//host/../x", // harmless alone
 		"/..%00/secret", "/..%2500/secret", "/%25zz%252f..%252f../secret", "/a;%2fb/../../secret", "/..%2fsecret|", "/a%2fb|/../../secret", "/..%2f\xff",
 	} {
 		got := p.raw(t, path)
@@ -37,7 +38,7 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 	}
 	require.Zero(t, up.n.Load())
 	for _, path := range []string{
-		"/a/../b", "/x/..%2Fb", "/a//b/../..", "/..a/b", "/...", "/a/..;/b", "/a/%252e%252e/x", "/a..%252fb", "/100%25", "/%25zz/a%252Fb", "//host/../x", "/a%3f..", "/.%20/a", "/a;x/..",
+		"/..a/b", "/...", "/a..%252fb", "/100%25", "/%25zz/a%252Fb", "//host/x", "/a%3f..", "/.a%20/b", "/a;x/.b",
 	} {
 		got := p.raw(t, path)
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 200 "), "%s: %s", path, got)
@@ -92,7 +93,7 @@ func TestNginxStaysBelowUpstreamPath(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o644))
 	}
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\n", url+"/public"))
-	for _, path := range []string{"/open", "/twice/open", "/x/../open", "/twice/x/%252e%252e/open", "/twice/x%252f..%252fopen", "/x%2f..%2fopen"} {
+	for _, path := range []string{"/open", "/twice/open"} {
 		require.Contains(t, p.raw(t, path), "\r\n\r\nfor clients", path)
 	}
 	for _, path := range upwards() {
@@ -100,8 +101,8 @@ func TestNginxStaysBelowUpstreamPath(t *testing.T) {
 	}
 }
 
-// FuzzLeavesRoot compares leavesRoot with the different ways in which servers read paths.
-func FuzzLeavesRoot(f *testing.F) {
+// FuzzDotSegments compares hasDotSegment with the different ways in which servers read paths.
+func FuzzDotSegments(f *testing.F) {
 	for i, path := range upwards() {
 		f.Add(path, uint64(i)*0x9e3779b97f4a7c15)
 	}
@@ -116,7 +117,7 @@ func FuzzLeavesRoot(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, target string, order uint64) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")))
-		if err != nil || !strings.HasPrefix(r.URL.Path, "/") || leavesRoot(r) {
+		if err != nil || !strings.HasPrefix(r.URL.Path, "/") || hasDotSegment(r) {
 			return
 		}
 		p := "/public" + r.URL.EscapedPath()

@@ -76,8 +76,8 @@ func (f *forwarding) refusal(r *http.Request) error {
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
-	case leavesRoot(r):
-		return server.Errorf(http.StatusBadRequest, "The path leads above its root.")
+	case hasDotSegment(r):
+		return server.Errorf(http.StatusBadRequest, "The path contains a segment . or ..")
 	case strings.Contains(r.URL.RawQuery, " "): // HTTP/1 can't carry it
 		return server.Errorf(http.StatusBadRequest, "The query contains a space.")
 	case hasPaddedValue(r.Header):

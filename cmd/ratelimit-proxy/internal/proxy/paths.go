@@ -15,23 +15,20 @@ const (
 	slashes     = 1 << iota // "%2F" separates segments
 	backslashes             // so does "\"
 	params                  // ";" ends the name of a segment
-	dots                    // "." and ".." are resolved
 	authority               // "//host/path" names a host, and the path is "/path"
-	empties                 // ".." removes an empty segment
 	paramsFirst             // ";" also hides what follows it and is decoded to "/"
 
-	cleaned     = slashes | backslashes | params | dots // the reading of rules
+	cleaned     = slashes | backslashes | params // the reading of rules
 	allReadings = 2*paramsFirst - 1
 )
 
 // isAmbiguous reports whether servers may read a request's path differently.
 func isAmbiguous(r *http.Request) bool {
-	return r.URL.RawPath != "" || strings.ContainsAny(r.URL.Path, `;\`) || strings.Contains(r.URL.Path, "/.") ||
-		strings.HasPrefix(r.URL.Path, "//")
+	return r.URL.RawPath != "" || strings.ContainsAny(r.URL.Path, `;\`) || strings.HasPrefix(r.URL.Path, "//")
 }
 
-// cleanPath returns the path that rules and routes match and count by: decoded, without empty, "." and ".." segments, and
-// without parameters (";x=y") of segments.
+// cleanPath returns the path that rules and routes match and count by: decoded, without empty segments, and without
+// parameters (";x=y") of segments.
 func cleanPath(r *http.Request) string {
 	if isAmbiguous(r) {
 		return readPath(r.URL.EscapedPath(), cleaned)
@@ -69,15 +66,11 @@ func readPath(escaped string, how int) string {
 			switch {
 			case host:
 				host = name == ""
-			case name == "" && how&empties == 0, how&dots != 0 && name == ".":
-			case how&dots != 0 && name == "..":
-				out = out[:max(0, len(out)-1)]
-			default:
+			case name != "":
 				out = append(out, name)
 			}
 		}
 	}
-	out = slices.DeleteFunc(out, func(name string) bool { return name == "" })
 	return "/" + strings.Join(out, "/")
 }
 
