@@ -191,11 +191,9 @@ func (k *checker) routes() {
 // status checks [Status].
 func (k *checker) status() {
 	s := k.c.Status
-	if p := s.Path; p != Off {
-		u, err := url.ParseRequestURI(p)
-		if err != nil || u.EscapedPath() != p || strings.Trim(p, "/") == "" {
-			k.addf("status.path", "%q, want a path such as /status, or off", p)
-		}
+	u, err := url.ParseRequestURI(s.Path)
+	if err != nil || u.EscapedPath() != s.Path || strings.Trim(s.Path, "/") == "" {
+		k.addf("status.path", "%q, want a path such as /status", s.Path)
 	}
 	k.add("status.token", checkFieldValue(s.Token))
 	for i, network := range s.Allow {

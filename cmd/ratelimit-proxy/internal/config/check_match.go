@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -51,8 +52,12 @@ func (k *checker) headers(headers map[string]string, field string) {
 		if err := checkFieldValue(value); err != nil {
 			k.addf(at, "%q %w", value, err)
 		}
-		if canonical == "Upgrade" && value != "*" && !strings.EqualFold(value, "websocket") {
+		switch _, notNumber := strconv.ParseUint(value, 10, 63); {
+		case value == "*":
+		case canonical == "Upgrade" && !strings.EqualFold(value, "websocket"):
 			k.addf(at, "%q never matches: only upgrades to websocket are supported", value)
+		case canonical == "Content-Length" && notNumber != nil:
+			k.addf(at, "%q never matches: it is not a number", value)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (k *checker) tiers(r *Rule, key Key, cost int64, field string) {
 			if key == nil {
 				continue
 			}
-			if _, err := key.Values(text); err != nil {
+			if _, err := key.Value(text); err != nil {
 				k.addf(at, "%q is not a value of the key: it %w", text, err)
 			}
 		}
@@ -129,8 +129,8 @@ func (k *checker) list(entries []string, key Key, field string) {
 		if notPrefix == nil || notAddress == nil && !strings.Contains(e, "/") { // not a zone such as eth0/64
 			continue
 		}
-		_, err := key.Values(e)
-		if err == nil && len(key) == 1 && looksLikeAddress(e) {
+		_, err := key.Value(e)
+		if err == nil && looksLikeAddress(e) {
 			err = errors.New("looks like a mistyped address")
 		}
 		if err != nil {

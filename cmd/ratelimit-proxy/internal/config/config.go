@@ -119,7 +119,7 @@ type Rule struct {
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses, networks or values of the key, see [Key.Values]. The rule does not limit those in
+	// Allow and Deny are addresses, networks or values of the key, see [Key.Value]. The rule does not limit those in
 	// Allow, and answers those in Deny with 403. Deny comes first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
@@ -145,7 +145,7 @@ type Limit struct {
 // Tier has other limits for the requests that match and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
-	// Keys lists the keys to which the tier applies. [Key.Values] describes their form. Default: all keys.
+	// Keys lists the keys to which the tier applies. [Key.Value] describes their form. Default: all keys.
 	Keys   []string `yaml:"keys"`
 	Limit  Rate     `yaml:"limit"`
 	Limits []Limit  `yaml:"limits"`
@@ -155,18 +155,14 @@ type Tier struct {
 type Headers struct {
 	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset. Default: true.
 	Legacy *bool `yaml:"legacy"`
-	// Forwarded adds a Forwarded header (RFC 7239) for the upstream.
-	Forwarded bool `yaml:"forwarded"`
 	// Underscores forwards request headers with "_" in their names, which are dropped by default.
 	Underscores bool `yaml:"underscores"`
 }
 
 // Status configures how clients read the state of their limits. Without Allow and Token, the answer is 404.
 type Status struct {
-	// Path is the prefix of GET <path>/<key>, or "off". Default: /status.
+	// Path is the prefix of GET <path>/<key>. Default: /status.
 	Path string `yaml:"path"`
-	// Header enables the request header X-RateLimit-Status. Default: true.
-	Header *bool `yaml:"header"`
 	// Allow lists the addresses of clients that may read the status. Default: none.
 	Allow []netip.Prefix `yaml:"allow"`
 	// Token lets any client that sends it read the status.

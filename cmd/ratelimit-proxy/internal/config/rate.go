@@ -15,9 +15,6 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// String returns the rate as it is written in YAML.
-func (r Rate) String() string { return fmt.Sprintf("%d/%v", r.Limit, r.Per) }
-
 // ParseRate reads a rate. It returns an error unless the number and the time are above 0.
 func ParseRate(text string) (Rate, error) {
 	count, per, ok := strings.Cut(text, "/")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The values of [Rule.Missing] and [Rule.OnError], and the value of [Status.Path] that switches it off.
+// The values of [Rule.Missing] and [Rule.OnError].
 const (
 	Address = "address"
 	Reject  = "reject"
@@ -18,8 +18,6 @@ const (
 	Open   = "open"
 	Closed = "closed"
 	Local  = "local"
-
-	Off = "off"
 )
 
 // Resolve returns a copy with the defaults filled in and in a normal form: names and hosts in one spelling, and Limits
@@ -64,7 +62,6 @@ func (c Config) withDefaults() Config {
 	}
 	yes := true
 	c.Headers.Legacy = cmp.Or(c.Headers.Legacy, &yes)
-	c.Status.Header = cmp.Or(c.Status.Header, &yes)
 	c.Status.Path = cmp.Or(c.Status.Path, "/status")
 	c.Timeouts.Header = cmp.Or(c.Timeouts.Header, 10*time.Second)
 	c.Timeouts.Stall = cmp.Or(c.Timeouts.Stall, time.Minute)
@@ -77,9 +74,7 @@ func (c Config) withDefaults() Config {
 // normalize brings a checked configuration into its normal form.
 func (c *Config) normalize() {
 	c.ClientHeader = textproto.CanonicalMIMEHeaderKey(c.ClientHeader)
-	if c.Status.Path != Off {
-		c.Status.Path = strings.TrimSuffix(c.Status.Path, "/")
-	}
+	c.Status.Path = strings.TrimSuffix(c.Status.Path, "/")
 	c.Routes = slices.Clone(c.Routes)
 	for i := range c.Routes {
 		c.Routes[i].Match.normalize()

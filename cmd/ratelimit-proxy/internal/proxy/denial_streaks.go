@@ -8,7 +8,7 @@ import (
 )
 
 // denialStreaks counts the consecutive denials of each key: since one of its requests was allowed, or since its quota was
-// full. It stores hashes of keys. If there are too many, it evicts one whose count ends early.
+// full. It stores hashes of keys. If there are too many, a new key replaces a random one.
 type denialStreaks struct {
 	seed maphash.Seed
 	n    atomic.Int64 // len(keys)
@@ -36,7 +36,10 @@ func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time
 	defer c.mu.Unlock()
 	d, known := c.keys[h]
 	if !known && len(c.keys) >= maxDenialKeys {
-		c.evict(now)
+		for other := range c.keys {
+			delete(c.keys, other)
+			break
+		}
 	}
 	if now.After(d.until) {
 		d.n = 0
@@ -45,22 +48,6 @@ func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time
 	c.keys[h] = d
 	c.n.Store(int64(len(c.keys)))
 	return d.n
-}
-
-// evict removes one of eight random keys: the one whose count ends first.
-func (c *denialStreaks) evict(now time.Time) {
-	var victim uint64
-	var soonest time.Time
-	seen := 0
-	for key, d := range c.keys {
-		if seen == 0 || d.until.Before(soonest) {
-			victim, soonest = key, d.until
-		}
-		if seen++; seen == 8 || now.After(soonest) {
-			break
-		}
-	}
-	delete(c.keys, victim)
 }
 
 // reset removes a key after one of its requests was allowed.

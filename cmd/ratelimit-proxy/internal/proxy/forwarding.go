@@ -46,7 +46,7 @@ func (f *forwarding) serve() error {
 	if err := checkKeys(r, rules); err != nil {
 		return err
 	}
-	switch asks, err := f.g.asksForStatus(r); {
+	switch asks, err := asksForStatus(r); {
 	case err != nil:
 		return err
 	case asks:
@@ -162,7 +162,7 @@ func (f *forwarding) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
 func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
 	f.sent = time.Now()
 	f.up.rewriteURL(pr.In, pr.Out)
-	f.g.clients.setForwarded(pr.In, pr.Out, f.g.config.Headers.Forwarded)
+	f.g.clients.setForwarded(pr.In, pr.Out)
 	f.p.addVia(pr.In, pr.Out)
 	pr.Out.Trailer = nil // some servers would add its fields to the header, after the proxy has checked that
 	delete(pr.Out.Header, tokenHeader)

@@ -11,6 +11,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
+	"github.com/lazyreq/lazyreq/server"
 )
 
 // metricSet contains the metrics of the proxy. Labels are names from the configuration and statuses, never text from
@@ -79,8 +80,8 @@ func (c *metricSet) ruleCountersFor(rule string) *ruleCounters {
 
 // countError counts a request without a decision. Either the request is invalid, or the store has failed.
 func (r *ruleCounters) countError(err error) {
-	var cost *costError
-	if errors.Is(err, ratelimit.ErrNoKey) || errors.Is(err, ratelimit.ErrTooLarge) || errors.As(err, &cost) {
+	var badCost *server.Problem
+	if errors.Is(err, ratelimit.ErrNoKey) || errors.Is(err, ratelimit.ErrTooLarge) || errors.As(err, &badCost) {
 		r.refused.Inc()
 	} else {
 		r.failed.Inc()

@@ -32,7 +32,7 @@ func isProxyHeader(name string) bool {
 // setForwarded sets the headers that describe the client to the upstream. It keeps the values of a trusted proxy, and
 // removes the values of other clients. Of the two lists of addresses, it keeps only the one that trusted proxies
 // maintain, since a client may have made up the other one.
-func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
+func (c *clients) setForwarded(in, out *http.Request) {
 	h, from := out.Header, peerAddr(in)
 	trusted := netaddr.Within(c.trusted, from)
 	proto := "http"
@@ -62,9 +62,8 @@ func (c *clients) setForwarded(in, out *http.Request, withForwarded bool) {
 			h[name] = list
 		}
 	}
-	keep := trusted && c.header == "Forwarded"
-	if withForwarded || keep && len(in.Header["Forwarded"]) > 0 {
-		h["Forwarded"] = []string{appendedValue(in.Header, "Forwarded", keep, forwardedElement(from, in.Host, proto))}
+	if list := in.Header["Forwarded"]; trusted && c.header == "Forwarded" && len(list) > 0 {
+		h["Forwarded"] = list
 	}
 }
 
@@ -74,22 +73,6 @@ func appendedValue(h http.Header, name string, keep bool, value string) string {
 		return strings.Join(list, ", ") + ", " + value
 	}
 	return value
-}
-
-// forwardedElement returns an element of a Forwarded header (RFC 7239).
-func forwardedElement(from netip.Addr, host, proto string) string {
-	node := "unknown"
-	switch {
-	case from.Is4():
-		node = from.String()
-	case from.IsValid():
-		node = `"[` + from.String() + `]"`
-	}
-	e := "for=" + node
-	if host != "" {
-		e += `;host="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(host) + `"`
-	}
-	return e + ";proto=" + proto
 }
 
 // isLoop reports whether a request has been through this proxy.

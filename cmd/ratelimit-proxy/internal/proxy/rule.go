@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
+	"github.com/lazyreq/lazyreq/server"
 )
 
 // rule applies a [config.Rule] to requests.
@@ -29,7 +29,7 @@ type rule struct {
 
 type tier struct {
 	match  config.Match
-	keys   valueSet // nil for any
+	keys   *acl // values of the key, nil for any
 	limits []ratelimit.Rule
 }
 
@@ -54,16 +54,16 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Po
 }
 
 // tierKeys returns the keys of a tier, or nil if the tier is for any key.
-func tierKeys(t config.Tier, key config.Key) valueSet {
+func tierKeys(t config.Tier, key config.Key) *acl {
 	if len(t.Keys) == 0 {
 		return nil
 	}
-	keys := valueSet{}
+	l := &acl{part: key[0], values: map[string]bool{}}
 	for _, text := range t.Keys {
-		values, _ := key.Values(text) // the configuration was checked
-		keys.add(values)
+		value, _ := key.Value(text) // the configuration was checked
+		l.values[value] = true
 	}
-	return keys
+	return l
 }
 
 func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
@@ -77,18 +77,9 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 // tierLimits returns the limits of a request's tier, or nil if it has none.
 func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
 	path := cleanPath(req)
-	var values [][]string // of the key, once a tier needs it
 	for i := range r.tiers {
 		t := &r.tiers[i]
-		if t.keys != nil {
-			if values == nil {
-				values = keyValues(r.key, req, address)
-			}
-			if !t.keys.contains(values) {
-				continue
-			}
-		}
-		if matches(&t.match, req, path) {
+		if (t.keys == nil || t.keys.allows(req, address)) && matches(&t.match, req, path) {
 			return t.limits
 		}
 	}
@@ -128,23 +119,8 @@ func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 		}
 		n, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil || n < 1 || n > storage.MaxCount || len(values) > 1 { // the upstream may read any of several
-			return 0, &costError{header, values}
+			return 0, server.Errorf(http.StatusBadRequest, "The header %s must be one whole number above 0.", header)
 		}
 		return n, nil
 	}
-}
-
-// costError is the error for a request header that does not contain a cost.
-type costError struct {
-	header string
-	values []string
-}
-
-func (e *costError) Error() string {
-	return fmt.Sprintf("%s is %q, want one whole number above 0", e.header, e.values)
-}
-
-// Problem returns the response for the error.
-func (e *costError) Problem() (int, map[string]any) {
-	return http.StatusBadRequest, map[string]any{"detail": "The header " + e.header + " must be one whole number above 0."}
 }

@@ -26,11 +26,7 @@ const (
 
 // statusKey returns the key in a path of the status API, still escaped. It returns false for other paths.
 func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
-	prefix := g.config.Status.Path
-	if prefix == config.Off {
-		return "", false
-	}
-	if key, ok = strings.CutPrefix(r.URL.EscapedPath(), prefix); ok {
+	if key, ok = strings.CutPrefix(r.URL.EscapedPath(), g.config.Status.Path); ok {
 		return strings.CutPrefix(key, "/")
 	}
 	return "", false
@@ -38,9 +34,9 @@ func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
 
 // asksForStatus reports whether a request asks for its own status. It returns an error for an unclear value, so that the
 // request is not forwarded and charged.
-func (g *generation) asksForStatus(r *http.Request) (bool, error) {
+func asksForStatus(r *http.Request) (bool, error) {
 	values := r.Header[statusHeader]
-	if len(values) == 0 || !*g.config.Status.Header {
+	if len(values) == 0 {
 		return false, nil
 	}
 	if len(values) == 1 {
