@@ -138,10 +138,10 @@ var (
 // nothing.
 func TestPackagesTogether(t *testing.T) {
 	var loads, closed atomic.Int32
-	threePerMinute := ratelimit.PerMinute(3)
+	search := ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(3))
 	srv, err := server.New(server.Options{
 		Session:      session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP
-		RateLimits:   []*ratelimit.Policy{{Name: "search", Rules: []ratelimit.Rule{threePerMinute}, Key: ratelimit.ByIP()}},
+		RateLimits:   []*ratelimit.Policy{search},
 		ServerTiming: true,
 	})
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestPackagesTogether(t *testing.T) {
 				return err
 			}
 		}
-		n, err := req.RateLimit().Count()
+		n, err := search.Count(req, 0)
 		if err != nil {
 			return err
 		}

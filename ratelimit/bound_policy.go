@@ -16,10 +16,8 @@ import (
 // the process, so a policy makes them only once.
 type propertyKeys struct {
 	of    *Policy             // the policy that made them, to detect copies
-	name  string              // the policy's name when they were made
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
-	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
 }
 
 // propertyKeys returns p's keys, which it makes on first use.
@@ -31,40 +29,22 @@ func (p *Policy) propertyKeys() *propertyKeys {
 	name := p.String()
 	p.keys.CompareAndSwap(k, &propertyKeys{ // if two goroutines make them, one result is kept
 		of:    p,
-		name:  p.Name,
 		terms: reqctx.NewKey[terms](name + ".key"),
 		take:  reqctx.NewKey[*charge](name + ".take"),
-		count: reqctx.NewKey[int64](name + ".count"),
 	})
 	return p.keys.Load()
 }
 
-// boundPolicy is a copy of a policy, with its store, that all requests of a registry share.
+// boundPolicy is a policy with its store.
 type boundPolicy struct {
-	Policy
-	of    *Policy
-	store Store
-
-	policyLine string // RateLimit-Policy for Rules; "" if it depends on the request
+	*Policy
+	store      Store
+	policyLine string // RateLimit-Policy for Rules
 }
-
-func newBoundPolicy(p *Policy, store Store) *boundPolicy {
-	b := &boundPolicy{of: p, store: store, Policy: Policy{
-		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
-		Cost: p.Cost, Unit: p.Unit, PartitionKey: p.PartitionKey, XHeaders: p.XHeaders,
-	}}
-	if !p.PartitionKey {
-		b.policyLine = string(b.appendPolicies(nil, p.Rules, nil, ""))
-	}
-	return b
-}
-
-// propertyKeys returns the keys of the policy that p is a copy of.
-func (p *boundPolicy) propertyKeys() *propertyKeys { return p.of.propertyKeys() }
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the [Limit] that [From]
 // returns. Observers and measurements see the private properties "ratelimit.<name>.key", which finds the request's key
-// and rules, "ratelimit.<name>.take", which charges the request, and "ratelimit.<name>.count".
+// and rules, and "ratelimit.<name>.take", which charges the request.
 //
 // It panics if the registry or the store is nil, if [Check] returns an error, or if the registry already has a
 // property with one of these names. Limits cannot be preset in tests. Provide a memory store instead.
@@ -78,7 +58,8 @@ func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 	}
 	provideLimit(reg, slices.Clone(policies))
 	for _, p := range policies {
-		newBoundPolicy(p, store).provide(reg)
+		b := &boundPolicy{p, store, string(p.appendPolicies(nil, p.Rules, nil))}
+		b.provide(reg)
 	}
 }
 
@@ -86,7 +67,6 @@ func (p *boundPolicy) provide(reg *reqctx.Registry) {
 	k := p.propertyKeys()
 	reqctx.Provide(reg, k.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
 	reqctx.Provide(reg, k.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
-	reqctx.Provide(reg, k.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
 // resolveTerms finds the key and the rules of the request.
@@ -103,7 +83,7 @@ func (p *boundPolicy) resolveTerms(ctx context.Context) (terms, error) {
 	if err != nil {
 		return terms{}, err
 	}
-	return terms{p, subject, rules}, nil
+	return terms{p, subject, rules, storeOf(p.store, rules)}, nil
 }
 
 func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
@@ -111,22 +91,11 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &charge{terms: t}
-	c.results, err = t.run(ctx, Take, n, c.one[:])
-	_ = p.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
+	res, err := t.run(ctx, t.op(Take, n))
 	if err != nil {
 		return nil, err
 	}
-	c.sum = t.merge(c.results)
-	return c, nil
-}
-
-func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) {
-	t, err := p.propertyKeys().terms.Get(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return t.countIn(ctx, 0)
+	return &charge{terms: t, res: res}, nil
 }
 
 // termsAndCost returns the request's terms, and its cost in units.

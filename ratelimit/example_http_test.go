@@ -138,7 +138,7 @@ func ExamplePolicy_meter() {
 		})
 	}
 	runHandler(reg, "", func(ctx context.Context) {
-		fmt.Println(hits.CountIn(ctx, 20*time.Second))
+		fmt.Println(hits.Count(ctx, 20*time.Second))
 	})
 	// Output:
 	// true 1 <nil>
@@ -158,7 +158,7 @@ func ExamplePolicy_Refund() {
 		}
 		fmt.Println(mail.Refund(ctx))
 		fmt.Println(mail.Refund(ctx))
-		fmt.Println(mail.Count(ctx))
+		fmt.Println(mail.Count(ctx, 0))
 	})
 	// Output:
 	// true <nil>

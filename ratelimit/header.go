@@ -2,8 +2,6 @@ package ratelimit
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,37 +13,33 @@ import (
 // writeHeader adds the result of a charge to the header. It writes nothing for a policy without limits, and omits
 // rules that are only tried out.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
-	p, results, sum := c.policy, c.results, c.sum
+	p, res := c.policy, &c.res
 	if after := c.after.Load(); after != nil {
-		results, sum = *after, c.merge(*after)
+		res = after
 	}
-	if sum.Limit > 0 {
-		pk := "" // a parameter, a byte sequence
-		if p.PartitionKey {
-			hash := sha256.Sum256([]byte(c.subject))
-			pk = ";pk=:" + base64.StdEncoding.EncodeToString(hash[:9]) + ":"
-		}
+	if limits := c.limitField(res); limits != "" {
 		line := p.policyLine
-		if line == "" || !slices.Equal(c.rules, p.Rules) || slices.ContainsFunc(results, func(r Result) bool { return r.Source == FromShadow }) {
-			line = string(p.appendPolicies(nil, c.rules, results, pk))
+		tried := slices.ContainsFunc(res.Each(), func(r Result) bool { return r.Source == FromShadow })
+		if tried || !slices.Equal(c.rules, p.Rules) {
+			line = string(p.appendPolicies(nil, c.rules, res))
 		}
 		addMembers(h, "Ratelimit-Policy", line)
-		addMembers(h, "Ratelimit", c.limitField(results, pk))
+		addMembers(h, "Ratelimit", limits)
 		if p.XHeaders {
-			writeXHeaders(h, sum)
+			writeXHeaders(h, res)
 		}
 	}
-	if !c.sum.Allowed {
-		writeDenial(h, c.sum.more.denied.RetrySeconds())
+	if !c.res.Allowed {
+		writeDenial(h, c.res.RetrySeconds())
 	}
 	return nil
 }
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It leaves out a window that is not whole
-// seconds, because the syntax cannot express it. Without results, all rules are in force.
-func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk string) []byte {
+// seconds, because the syntax cannot express it. Without a result, all rules are in force.
+func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 	for i, r := range rules {
-		if r.Limit() == 0 || results != nil && results[i].isUnenforced(r) {
+		if r.Limit() == 0 || res != nil && res.ofRule(i).Source == FromShadow {
 			continue
 		}
 		b = p.appendItem(b, r, len(rules) == 1)
@@ -56,26 +50,25 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, results []Result, pk str
 		if r.Per()%time.Second == 0 {
 			b = appendInteger(append(b, ";w="...), int64(r.Per()/time.Second))
 		}
-		b = append(b, pk...)
 	}
 	return b
 }
 
 // limitField returns a list such as "ip";r=0;t=18: the remaining units, and the time until more, or enough, are there.
-func (t *terms) limitField(results []Result, pk string) string {
+func (t *terms) limitField(res *Result) string {
 	b := make([]byte, 0, 96)
 	for i, r := range t.rules {
-		if results[i].isUnenforced(r) {
+		one := res.ofRule(i)
+		if r.Limit() == 0 || one.Source == FromShadow {
 			continue
 		}
-		wait := results[i].RetryAfter
+		wait := one.RetryAfter
 		if wait == 0 {
-			wait = results[i].ResetAfter
+			wait = one.ResetAfter
 		}
 		b = t.policy.appendItem(b, r, len(t.rules) == 1)
-		b = appendInteger(append(b, ";r="...), min(results[i].Remaining, r.Limit())) // a GCRA's burst may be larger than its limit
+		b = appendInteger(append(b, ";r="...), min(one.Remaining, r.Limit())) // a GCRA's burst may be larger than its limit
 		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
-		b = append(b, pk...)
 	}
 	return string(b)
 }
@@ -104,14 +97,14 @@ func addMembers(h http.Header, name, line string) {
 
 // writeXHeaders sets the X-RateLimit fields, unless they already describe a policy with the same number of units left
 // or fewer.
-func writeXHeaders(h http.Header, sum Result) {
-	remaining := min(sum.Remaining, sum.Limit)
+func writeXHeaders(h http.Header, res *Result) {
+	remaining := min(res.Remaining, res.Limit)
 	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {
 		return
 	}
-	h.Set("X-RateLimit-Limit", sfInteger(sum.Limit))
+	h.Set("X-RateLimit-Limit", sfInteger(res.Limit))
 	h.Set("X-RateLimit-Remaining", sfInteger(remaining))
-	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(sum.ResetAfter)))
+	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(res.ResetAfter)))
 }
 
 // writeDenial forbids caching and sets Retry-After, unless another policy has set a later time.

@@ -11,9 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit is a request's view of its only policy, for programs that have only one policy. [From] makes it. Its methods
-// call the methods of the policy with the context of From. The zero Limit has no policy, so its methods return an
-// error.
+// Limit charges a request under its only policy, for programs that have only one policy. [From] makes it. The zero
+// Limit has no policy, so its methods return an error.
 type Limit struct {
 	ctx      context.Context
 	policies []*Policy // the request's own, and then those of the requests around it
@@ -72,28 +71,19 @@ func (l Limit) policy() (*Policy, error) {
 }
 
 // Take is [Policy.Take].
-func (l Limit) Take() (Result, error) { return call(l, (*Policy).Take) }
+func (l Limit) Take() (Result, error) {
+	p, err := l.policy()
+	if err != nil {
+		return Result{}, err
+	}
+	return p.Take(l.ctx)
+}
 
 // Require is [Policy.Require].
 func (l Limit) Require() error {
-	_, err := call(l, func(p *Policy, ctx context.Context) (any, error) { return nil, p.Require(ctx) })
-	return err
-}
-
-// Peek is [Policy.Peek].
-func (l Limit) Peek() (Result, error) { return call(l, (*Policy).Peek) }
-
-// Count is [Policy.Count].
-func (l Limit) Count() (int64, error) { return call(l, (*Policy).Count) }
-
-// Refund is [Policy.Refund].
-func (l Limit) Refund() (bool, error) { return call(l, (*Policy).Refund) }
-
-// call calls a method of the only policy.
-func call[T any](l Limit, method func(*Policy, context.Context) (T, error)) (val T, err error) {
-	p, err := l.policy()
+	res, err := l.Take()
 	if err != nil {
-		return val, err
+		return err
 	}
-	return method(p, l.ctx)
+	return res.Err()
 }

@@ -42,7 +42,7 @@ func TestStartTakes(t *testing.T) {
 func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
-		for _, name := range []string{"ip", "ip.key", "ip.take", "ip.count"} {
+		for _, name := range []string{"ip", "ip.key", "ip.take"} {
 			require.ErrorIs(t, reqctx.Resolve(c, "ratelimit."+name), reqctx.ErrNoProperty)
 		}
 	})
@@ -141,26 +141,17 @@ func TestCount(t *testing.T) {
 		q.take("ip")
 		q.hand.now = q.hand.now.Add(30 * time.Second)
 	}
-	q.store.calls = 0
 	q.serve(func(c *reqctx.Host) {
-		l := must(ratelimit.From(c))
-		counts := func(want int64) {
-			t.Helper()
-			for range 3 {
-				require.Equal(t, want, must(l.Count()))
-			}
-		}
-		counts(2)
-		require.Equal(t, 1, q.store.calls)
-		must(l.Take())
-		counts(3)
-		require.Equal(t, 3, q.store.calls)
-		require.EqualValues(t, 1, must(q.policies[0].CountIn(c, 20*time.Second)))
-		_, err := q.policies[0].CountIn(c, 601*time.Second)
+		p := q.policies[0]
+		require.EqualValues(t, 2, must(p.Count(c, 0)))
+		must(p.Take(c))
+		require.EqualValues(t, 3, must(p.Count(c, 0)))
+		require.EqualValues(t, 1, must(p.Count(c, 20*time.Second)))
+		_, err := p.Count(c, 601*time.Second)
 		require.ErrorIs(t, err, ratelimit.ErrInterval)
 		require.ErrorContains(t, err, "10m0s")
-		require.True(t, must(l.Refund()))
-		counts(2)
+		require.True(t, must(p.Refund(c)))
+		require.EqualValues(t, 2, must(p.Count(c, 0)))
 	})
 }
 
@@ -168,20 +159,20 @@ func TestRefundOnce(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.take("ip")
 	h := q.serve(func(c *reqctx.Host) {
-		l := must(ratelimit.From(c))
-		must(l.Take())
+		l := q.policies[0]
+		must(l.Take(c))
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if ok, err := l.Refund(); !ok || err != nil {
+				if ok, err := l.Refund(c); !ok || err != nil {
 					t.Error(ok, err)
 				}
 			})
 		}
 		wg.Wait()
-		res := must(l.Take())
+		res := must(l.Take(c))
 		require.True(t, res.Allowed, "the take's result stays")
-		require.EqualValues(t, 4, must(l.Peek()).Remaining)
+		require.EqualValues(t, 4, must(l.Peek(c)).Remaining)
 	})
 	require.Equal(t, `"ip";r=4;t=65`, h.Get("RateLimit"))
 	require.Empty(t, h.Get("Retry-After"))
@@ -190,9 +181,9 @@ func TestRefundOnce(t *testing.T) {
 		q.take("ip")
 	}
 	q.serve(func(c *reqctx.Host) {
-		l, _ := ratelimit.From(c)
-		require.False(t, must(l.Take()).Allowed)
-		require.False(t, must(l.Refund()), "a denial has nothing to refund")
+		l := q.policies[0]
+		require.False(t, must(l.Take(c)).Allowed)
+		require.False(t, must(l.Refund(c)), "a denial has nothing to refund")
 	})
 }
 
@@ -202,7 +193,7 @@ func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 	p.Key = func(ctx context.Context, _ *http.Request) (string, error) { return "k", p.Require(ctx) }
 	provide(t, p).serve(func(c *reqctx.Host) {
 		_, peek := p.Peek(c)
-		_, count := p.Count(c)
+		_, count := p.Count(c, 0)
 		for _, err := range []error{p.Require(c), peek, count} {
 			require.ErrorAs(t, err, new(*lazy.CycleError))
 			require.ErrorContains(t, err, "ratelimit.ip.")
@@ -232,10 +223,10 @@ func TestZeroLimit(t *testing.T) {
 func TestNoTakeNoHeader(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	h := q.serve(func(c *reqctx.Host) {
-		l := must(ratelimit.From(c))
-		require.EqualValues(t, 5, must(l.Peek()).Remaining)
-		require.Zero(t, must(l.Count()))
-		require.False(t, must(l.Refund()))
+		p := q.policies[0]
+		require.EqualValues(t, 5, must(p.Peek(c)).Remaining)
+		require.Zero(t, must(p.Count(c, 0)))
+		require.False(t, must(p.Refund(c)))
 	})
 	require.Empty(t, h)
 	require.Equal(t, 2, q.store.calls)

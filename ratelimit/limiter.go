@@ -19,29 +19,30 @@ import (
 type Limiter struct {
 	store Store // runs each op for all rules
 	rule  Rule  // the first
-	rules []Rule
 }
 
 // NewLimiter returns a limiter with one or more rules. If there are several rules, each needs a limit and a different
 // name. NewLimiter returns an error if store is nil, if there are no rules, or if a rule is invalid.
 func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 	err := checkRules("rules", rules)
-	switch i := slices.IndexFunc(rules, func(r Rule) bool { return r.Limit() == 0 }); {
+	switch {
 	case option.IsNil(store):
 		err = errors.New("store is nil")
 	case len(rules) == 0:
 		err = errors.New("no rules")
-	case err == nil && len(rules) > 1 && i >= 0:
-		err = fmt.Errorf("rules[%d] has no limit, as several must: %v", i, rules[i])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: NewLimiter: %w", err)
 	}
-	l := &Limiter{store, rules[0], slices.Clone(rules)}
-	if len(rules) > 1 {
-		l.store = &jointStore{store, l.rules}
+	return &Limiter{storeOf(store, slices.Clone(rules)), rules[0]}, nil
+}
+
+// storeOf returns a store that runs each op of the first rule for all rules.
+func storeOf(store Store, rules []Rule) Store {
+	if len(rules) == 1 {
+		return store
 	}
-	return l, nil
+	return &jointStore{store, rules}
 }
 
 // checkRules returns an error if rules cannot be asked together.
@@ -49,6 +50,9 @@ func checkRules(field string, rules []Rule) error {
 	for i, r := range rules {
 		if err := r.Err(); err != nil {
 			return option.Prefix(fmt.Sprintf("%s[%d]: ", field, i), "ratelimit", err)
+		}
+		if len(rules) > 1 && r.Limit() == 0 {
+			return fmt.Errorf("%s[%d] has no limit, as several must: %v", field, i, r)
 		}
 		for _, before := range rules[:i] {
 			if before.Name() == r.Name() {
@@ -58,9 +62,6 @@ func checkRules(field string, rules []Rule) error {
 	}
 	return nil
 }
-
-// Rules returns the limiter's rules. The caller must not modify the result.
-func (l *Limiter) Rules() []Rule { return l.rules }
 
 // Take charges n units, at least 1, if all limits allow them, and otherwise nothing.
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (res Result, err error) {
@@ -104,21 +105,25 @@ func (l *Limiter) AddCount(ctx context.Context, key string, n int64, interval ti
 // counter was reset or forgotten since, or if anything was charged to a GCRA since. If only some of several rules
 // can, those rules give the units back. Refund a result only once: the store does not remember refunds.
 func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, error) {
-	op := Op{Rule: l.rule, Key: key, Kind: Refund, Receipt: res.Receipt}
-	joint, several := l.store.(*jointStore)
+	back, err := refund(ctx, l.store, Op{Rule: l.rule, Key: key, Kind: Refund}, res)
+	return back.Allowed, err
+}
+
+// refund runs a refund of res in a store of storeOf.
+func refund(ctx context.Context, store Store, op Op, res Result) (Result, error) {
+	joint, several := store.(*jointStore)
 	if !several {
-		back, err := l.store.DoOne(ctx, op)
-		return back.Allowed, err
+		op.Receipt = res.Receipt
+		return store.DoOne(ctx, op)
 	}
 	ops, each := joint.ops(op), res.Each()
 	if len(each) != len(ops) {
-		return false, fmt.Errorf("%w: refund of the results of %d rules, want %d", ErrOp, len(each), len(ops))
+		return Result{}, fmt.Errorf("%w: refund of the results of %d rules, want %d", ErrOp, len(each), len(ops))
 	}
 	for i := range ops {
 		ops[i].Receipt = each[i].Receipt
 	}
-	back, err := joint.run(ctx, ops)
-	return back.Allowed, err
+	return joint.run(ctx, ops)
 }
 
 // Reset forgets the rules' counters of key.
@@ -157,7 +162,5 @@ func (j *jointStore) run(ctx context.Context, ops []Op) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	sum := mergeResults(j.rules, each)
-	sum.more = &details{each: each, denied: DeniedError{Limit: sum.Limit, RetryAfter: sum.RetryAfter}}
-	return sum, nil
+	return mergeResults(each), nil
 }

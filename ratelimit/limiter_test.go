@@ -63,25 +63,26 @@ func TestLimiterOfSeveralRules(t *testing.T) {
 	h, ctx := newHand(), t.Context()
 	second := ratelimit.GCRA(3, time.Second)
 	day := ratelimit.SlidingLog(5, 24*time.Hour)
-	u := must(ratelimit.NewLimiter(newStore(t, memstore.Options{Clock: h.clock}), second, day))
+	rules := []ratelimit.Rule{second, day}
+	u := must(ratelimit.NewLimiter(newStore(t, memstore.Options{Clock: h.clock}), rules...))
 
 	first := must(u.Take(ctx, "k", 3))
 	require.True(t, first.Allowed)
-	require.Empty(t, denied(u, first))
+	require.Empty(t, denied(rules, first))
 	require.Zero(t, first.Remaining)
 	require.Zero(t, first.Receipt)
 	require.Equal(t, []int64{0, 2}, []int64{first.Each()[0].Remaining, first.Each()[1].Remaining})
 
 	v := must(u.Take(ctx, "k", 1))
 	require.False(t, v.Allowed)
-	require.Equal(t, []ratelimit.Rule{second}, denied(u, v))
+	require.Equal(t, []ratelimit.Rule{second}, denied(rules, v))
 	require.Equal(t, 333334*time.Microsecond, v.RetryAfter)
 	require.EqualValues(t, 3, v.Limit)
 	require.Equal(t, 24*time.Hour, v.ResetAfter)
 
 	h.now = h.now.Add(time.Second)
 	v = must(u.Take(ctx, "k", 3))
-	require.Equal(t, []ratelimit.Rule{day}, denied(u, v))
+	require.Equal(t, []ratelimit.Rule{day}, denied(rules, v))
 	require.EqualValues(t, 2, v.Remaining)
 	require.EqualValues(t, 5, v.Limit)
 	v = must(u.Peek(ctx, "k", 3))
@@ -120,11 +121,11 @@ func TestAddCountOfTheFirstRule(t *testing.T) {
 }
 
 // denied returns the rules that denied.
-func denied(l *ratelimit.Limiter, res ratelimit.Result) (rules []ratelimit.Rule) {
+func denied(rules []ratelimit.Rule, res ratelimit.Result) (denied []ratelimit.Rule) {
 	for i, r := range res.Each() {
 		if r.Violated {
-			rules = append(rules, l.Rules()[i])
+			denied = append(denied, rules[i])
 		}
 	}
-	return rules
+	return denied
 }

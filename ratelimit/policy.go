@@ -18,21 +18,20 @@ import (
 //
 //	var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
 //
-// Give them to a server, [Provide] or [Middleware]. These copy the fields, so later changes have no effect. Then call
-// the methods with the context of a request: a *server.Request, or the context of an [http.Request] that the server
-// or the middleware handles. They return an error if the request's key (ErrNoKey), rules or cost (ErrTooLarge) cannot
-// be found, if the store fails (ErrStore), or if the request does not have the policy ([reqctx.ErrNoProperty]). They
-// are safe for concurrent use.
+// Give them to a server, [Provide] or [Middleware], and do not change them afterwards. Then call the methods with the
+// context of a request: a *server.Request, or the context of an [http.Request] that the server or the middleware
+// handles. They return an error if the request's key (ErrNoKey), rules or cost (ErrTooLarge) cannot be found, if the
+// store fails (ErrStore), or if the request does not have the policy ([reqctx.ErrNoProperty]). They are safe for
+// concurrent use.
 //
 // A policy is identified by its pointer. A Middleware inside a server uses the server's charge if both have the same
-// pointer. A copy of a Policy is a different policy. The Name must not change after the first use.
+// pointer. A copy of a Policy is a different policy.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits, "-" and "_", at most 64 of them.
 	Name string
 	// Rules are the limits. A request is charged under all rules if all of them allow it, and otherwise under none.
-	// Rules with the same Per need different names; see [Rule.WithName]. A rule without a limit counts the units that
-	// the other rules allow, in a second store call. A policy whose rules all have no limit is a meter: its takes are
-	// never denied and send no header fields.
+	// Several rules need different names, which Rules with different Pers have; see [Rule.WithName]. A policy whose
+	// only rule has no limit is a meter: its takes are never denied and send no header fields.
 	Rules []Rule
 	// RulesFor chooses the rules for one request in place of Rules, for example by the caller's plan, or with
 	// Rule.WithLimit and a number from the caller's contract. Each rule needs a limit, so that a 0 from a database is
@@ -53,9 +52,6 @@ type Policy struct {
 	// Unit names the unit if it is not a request, for example "content-bytes". It becomes the parameter qu of
 	// RateLimit-Policy. It may have the same characters as Name.
 	Unit string
-	// PartitionKey also sends the parameter pk, which identifies one of a client's quotas. It is 72 bits of a hash of
-	// the request's key, with which clients can check guesses of the key.
-	PartitionKey bool
 	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies send
 	// these fields, they describe the policy with the fewest units left.
 	XHeaders bool
@@ -105,10 +101,7 @@ func (p *Policy) check() error {
 		return fmt.Errorf("ratelimit: Policy.Name is %q, want %s", p.Name, option.NameSyntax)
 	}
 	err := checkRules("Rules", p.Rules)
-	k := p.keys.Load()
 	switch {
-	case k != nil && k.of == p && k.name != p.Name:
-		err = fmt.Errorf("its Name was %q when it was first used", k.name)
 	case len(p.Rules) == 0 && p.RulesFor == nil:
 		err = errors.New("Rules is empty")
 	case p.Key == nil:

@@ -20,7 +20,7 @@ func (p *Policy) Take(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, p.explain(ctx, err)
 	}
-	return c.sum, nil
+	return c.res, nil
 }
 
 // Start begins to take on another goroutine and returns at once. Take then returns the result. Takes and loads of
@@ -47,38 +47,32 @@ func (p *Policy) Peek(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, p.explain(ctx, err)
 	}
-	return t.runMerged(ctx, Peek, n)
+	return t.run(ctx, t.op(Peek, n))
 }
 
 // Add charges n more units, which may be 0, at each call and even beyond the limits. If the store fails and there are
 // several rules, some of them may have been charged. The result's Count is the count of the first rule over its Per,
 // and includes the n units. The response's header does not include them.
 func (p *Policy) Add(ctx context.Context, n int64) (Result, error) {
-	k := p.propertyKeys()
-	t, err := k.terms.Get(ctx)
+	t, err := p.propertyKeys().terms.Get(ctx)
 	if err != nil {
 		return Result{}, p.explain(ctx, err)
 	}
-	res, err := t.runMerged(ctx, Add, n)
-	_ = k.count.Invalidate(ctx) // fails only if the request is over
-	return res, err
+	return t.run(ctx, t.op(Add, n))
 }
 
-// Count returns the number of units that the request's first rule counted in its last Per. It calls the store once
-// for the request, and again after a charge or a refund. It returns [ErrNoCount] if the rule cannot count.
-func (p *Policy) Count(ctx context.Context) (int64, error) {
-	n, err := p.propertyKeys().count.Get(ctx)
-	return n, p.explain(ctx, err)
-}
-
-// CountIn returns the number of units that the first rule counted in the last d. A zero d means the rule's Per. It
-// returns [ErrInterval] if d is longer than the rule's span. It calls the store each time.
-func (p *Policy) CountIn(ctx context.Context, d time.Duration) (int64, error) {
+// Count returns the number of units that the request's first rule counted in the last interval. A zero interval means
+// the rule's Per. It returns [ErrInterval] if the interval is longer than the rule's span, and [ErrNoCount] if the
+// rule cannot count. It calls the store each time.
+func (p *Policy) Count(ctx context.Context, interval time.Duration) (int64, error) {
 	t, err := p.propertyKeys().terms.Get(ctx)
 	if err != nil {
 		return 0, p.explain(ctx, err)
 	}
-	return t.countIn(ctx, d)
+	op := t.op(Count, 0)
+	op.Interval = interval
+	res, err := t.run(ctx, op)
+	return res.Count, err
 }
 
 // Refund gives back the units that Take has charged. It does so once, and further calls return the same result. It
@@ -87,7 +81,7 @@ func (p *Policy) CountIn(ctx context.Context, d time.Duration) (int64, error) {
 // again. The response's header shows the refund, unless it has been sent or a middleware has written it.
 func (p *Policy) Refund(ctx context.Context) (bool, error) {
 	c, err, taken := p.propertyKeys().take.Peek(ctx)
-	if err != nil || !taken || !c.sum.Allowed {
+	if err != nil || !taken || !c.res.Allowed {
 		return false, p.explain(ctx, err)
 	}
 	return c.refund(ctx)

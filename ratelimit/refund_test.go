@@ -16,25 +16,23 @@ import (
 
 // refunding calls f with the limit of a request that was charged, and with a function that makes the
 // client leave.
-func (q requests) refunding(f func(l ratelimit.Limit, leave func())) {
+func (q requests) refunding(f func(refund func() (bool, error), leave func())) {
 	q.Helper()
 	ctx, leave := context.WithCancel(q.Context())
 	defer leave()
 	c := reqctx.New(ctx, q.reg)
 	c.SetRequest(httptest.NewRequestWithContext(ctx, "GET", "/", nil))
-	l, err := ratelimit.From(c)
-	require.NoError(q, err)
-	_, err = l.Take()
-	require.NoError(q, err)
-	f(l, leave)
+	p := q.policies[0]
+	require.NoError(q, p.Require(c))
+	f(func() (bool, error) { return p.Refund(c) }, leave)
 	require.NoError(q, c.Finish())
 }
 
 func TestRefundWhenTheClientHasLeft(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
-	q.refunding(func(l ratelimit.Limit, leave func()) {
+	q.refunding(func(refund func() (bool, error), leave func()) {
 		leave()
-		require.True(t, must(l.Refund()))
+		require.True(t, must(refund()))
 	})
 	res, _ := q.take("ip")
 	require.EqualValues(t, 4, res.Remaining)
@@ -43,13 +41,13 @@ func TestRefundWhenTheClientHasLeft(t *testing.T) {
 func TestRefundIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := provide(t, ipPolicy("ip", 5))
-		q.refunding(func(l ratelimit.Limit, _ func()) {
+		q.refunding(func(refund func() (bool, error), _ func()) {
 			q.store.Store = storespy.Func(func(ctx context.Context, _ []ratelimit.Op) ([]ratelimit.Result, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			})
 			began := time.Now()
-			_, err := l.Refund()
+			_, err := refund()
 			require.ErrorIs(t, err, ratelimit.ErrStore)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, 5*time.Second, time.Since(began))
@@ -59,10 +57,10 @@ func TestRefundIsBounded(t *testing.T) {
 
 func TestRefundThatPanics(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
-	q.refunding(func(l ratelimit.Limit, _ func()) {
+	q.refunding(func(refund func() (bool, error), _ func()) {
 		q.store.Store = storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) { panic("store") })
-		require.PanicsWithValue(t, "store", func() { _, _ = l.Refund() })
-		ok, err := l.Refund()
+		require.PanicsWithValue(t, "store", func() { _, _ = refund() })
+		ok, err := refund()
 		require.ErrorContains(t, err, "panicked")
 		require.False(t, ok)
 	})

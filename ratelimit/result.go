@@ -83,8 +83,13 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// isUnenforced reports whether a rule has no limit in force, so that headers and sums leave its result out.
-func (r *Result) isUnenforced(of Rule) bool { return of.Layout().Limit == 0 || r.Source == FromShadow }
+// ofRule returns the result of a single rule.
+func (r *Result) ofRule(i int) *Result {
+	if each := r.Each(); each != nil {
+		return &each[i]
+	}
+	return r
+}
 
 // Receipt identifies a charge for the store that made it. The zero Receipt refunds nothing. A receipt with a smaller
 // N refunds a part of the charge. The fields are for stores and for layers around them.
@@ -116,24 +121,22 @@ func (r Result) RetrySeconds() int64 {
 	return problem.RetrySeconds(r.RetryAfter)
 }
 
-// mergeResults returns the result of all rules together: the units that all of them leave, and the longest of the
-// waits. Unenforced rules count only for Allowed, unless there are no others.
-func mergeResults(rules []Rule, results []Result) Result {
-	merged, found, allowed := Result{Source: results[0].Source}, false, true
-	for i, r := range results {
+// mergeResults returns the result of several rules together: the units that all of them leave, and the longest of the
+// waits. Rules that are only tried out count only for Allowed, unless there are no others.
+func mergeResults(results []Result) Result {
+	merged, allowed := results[0], true
+	for _, r := range results {
 		allowed = allowed && r.Allowed
 		switch {
-		case r.isUnenforced(rules[i]):
-		case !found:
-			merged, found = r, true
+		case r.Source == FromShadow:
+		case merged.Source == FromShadow:
+			merged = r
 		default:
 			merged = stricter(merged, r)
 		}
 	}
 	merged.Allowed, merged.Count, merged.Receipt = allowed, results[0].Count, Receipt{}
-	if len(results) == 1 {
-		merged.Receipt = results[0].Receipt
-	}
+	merged.more = &details{each: results, denied: DeniedError{Limit: merged.Limit, RetryAfter: merged.RetryAfter}}
 	return merged
 }
 

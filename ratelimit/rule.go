@@ -114,9 +114,6 @@ func (r Rule) Layout() *layout.Layout {
 	return r.layout
 }
 
-// SharesCounter reports whether a key has the same counter for both rules.
-func (r Rule) SharesCounter(other Rule) bool { return r.Layout().ID == other.Layout().ID }
-
 // String describes the rule, such as "buckets(10 per 1m0s)".
 func (r Rule) String() string {
 	l := r.Layout()

@@ -43,20 +43,19 @@ func TestPolicyOfEachRule(t *testing.T) {
 
 			q.hand.now = q.hand.now.Add(2 * time.Minute)
 			h = q.serve(func(c *reqctx.Host) {
-				l := must(ratelimit.From(c))
-				must(l.Take())
-				n, err := l.Count()
+				p := q.policies[0]
+				must(p.Take(c))
+				n, err := p.Count(c, 0)
 				if tt.noCount {
 					require.ErrorIs(t, err, ratelimit.ErrNoCount)
 				} else {
 					require.NoError(t, err)
 					require.EqualValues(t, 1, n)
 				}
-				require.True(t, must(l.Refund()))
-				res := must(l.Peek())
-				require.EqualValues(t, 3, res.Remaining)
-				must(q.policies[0].Add(c, 4))
-				require.False(t, must(l.Peek()).Allowed)
+				require.True(t, must(p.Refund(c)))
+				require.EqualValues(t, 3, must(p.Peek(c)).Remaining)
+				must(p.Add(c, 4))
+				require.False(t, must(p.Peek(c)).Allowed)
 			})
 			require.Equal(t, `"p";r=3;t=0`, h.Get("RateLimit"), "after the refund")
 		})
@@ -68,7 +67,6 @@ func TestPolicyOfDifferentRules(t *testing.T) {
 	q := provide(t, &ratelimit.Policy{Name: "p", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
 		ratelimit.GCRA(60, time.Minute).WithBurst(2).WithName("rate"),
 		ratelimit.FixedWindow(3, time.Hour).WithName("hour"),
-		ratelimit.SlidingLog(1, time.Hour).WithoutLimit().WithName("seen"),
 	}})
 	_, h := q.take("p")
 	require.Equal(t, `"p.rate";q=60;w=60, "p.hour";q=3;w=3600`, h.Get("RateLimit-Policy"))
@@ -131,7 +129,7 @@ func TestRulesForAPlan(t *testing.T) {
 		}
 		require.True(t, res.Allowed)
 		require.EqualValues(t, 1, res.Remaining)
-		require.EqualValues(t, 3, must(l.Count()))
+		require.EqualValues(t, 3, must(p.Count(c, 0)))
 	})
 	require.Equal(t, 1, calls, "once for a request")
 	require.Equal(t, `"api.60s";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
@@ -166,8 +164,7 @@ func TestRulesForIsChecked(t *testing.T) {
 		for _, use := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { _, err := p.Take(ctx); return err },
 			func(ctx context.Context) error { _, err := p.Peek(ctx); return err },
-			func(ctx context.Context) error { _, err := p.Count(ctx); return err },
-			func(ctx context.Context) error { _, err := p.CountIn(ctx, time.Minute); return err },
+			func(ctx context.Context) error { _, err := p.Count(ctx, 0); return err },
 			func(ctx context.Context) error { _, err := p.Add(ctx, 1); return err },
 		} {
 			err := ask(use)

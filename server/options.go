@@ -26,7 +26,7 @@ type Options struct {
 	Session session.Options
 	// SessionStore keeps the sessions. The zero value keeps them in memory.
 	SessionStore session.Store
-	// RateLimits are the policies of the server. The server copies them: later changes have no effect.
+	// RateLimits are the policies of the server. They must not be changed afterwards.
 	RateLimits []*ratelimit.Policy
 	// RateLimitStore keeps the counters. The zero value keeps them in memory.
 	RateLimitStore ratelimit.Store

@@ -108,7 +108,7 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	}
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
 		refund(req.Context())
-		n, err := req.RateLimit().Count()
+		n, err := p.Count(req, 0)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		refund(req.Context())

@@ -131,7 +131,8 @@ func TestDeadNodeThatBlocksOthersIsFound(t *testing.T) {
 func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	store, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
-	limiter, err := ratelimit.NewLimiter(store, ratelimit.SlidingLog(1, time.Hour))
+	rule := ratelimit.SlidingLog(1, time.Hour)
+	limiter, err := ratelimit.NewLimiter(store, rule)
 	require.NoError(t, err)
 	failover := outage{fault: &fault{name: "Cluster: failover"}, began: 100, ended: 200, lossy: []int{0}, lostFrom: 5}
 	allowedAt := func(micros int64) event {
@@ -140,7 +141,7 @@ func TestLossOfAShardExcusesNoOther(t *testing.T) {
 	for shard, want := range []string{"", "2 units"} {
 		s := &subject{Limiter: limiter, key: "k", shard: shard}
 		l := &log{outages: []outage{failover}}
-		err := l.admitted(s, 0, limiter.Rules()[0], []event{allowedAt(10), allowedAt(300)})
+		err := l.admitted(s, 0, rule, []event{allowedAt(10), allowedAt(300)})
 		requireError(t, want, err)
 
 		v := &visit{user: "ada", login: [2]int64{1, 2}, shard: shard}

@@ -50,7 +50,7 @@ func (l *log) check(h *host) error {
 			}
 			continue
 		}
-		for i, rule := range s.Rules() {
+		for i, rule := range s.rules {
 			if err := l.admitted(s, i, rule, events); err != nil {
 				return fmt.Errorf("%s, %v: %w\n%v", s.key, rule, err, l.outages)
 			}

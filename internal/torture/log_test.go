@@ -19,6 +19,7 @@ import (
 // subject is a key and the limiter that takes from it.
 type subject struct {
 	*ratelimit.Limiter
+	rules []ratelimit.Rule
 	key   string
 	shard int
 	exact bool          // the log contains the reason for every denial
@@ -110,12 +111,12 @@ func (s *subject) call(ctx context.Context) (e event) {
 	return e
 }
 
-func (s *subject) isMeter() bool { return s.Rules()[0].Limit() == 0 }
+func (s *subject) isMeter() bool { return s.rules[0].Limit() == 0 }
 
 // take takes up to three units.
 func (s *subject) take(ctx context.Context) (e event) {
 	most := int64(3)
-	for _, r := range s.Rules() {
+	for _, r := range s.rules {
 		most = min(most, r.Burst())
 	}
 	e.N = 1 + rand.Int64N(most)

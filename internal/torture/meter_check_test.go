@@ -21,7 +21,7 @@ func (l *log) counted(s *subject, events []event) error {
 			if l.mustCount(s.shard, c, add) {
 				least += add.N
 			}
-			if mayCount(c, add, s.Rules()[0].Interval()) {
+			if mayCount(c, add, s.rules[0].Interval()) {
 				most += add.N
 			}
 		}

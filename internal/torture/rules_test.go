@@ -30,10 +30,10 @@ var ruleSets = map[string][]ratelimit.Rule{
 }
 
 // meters are rules that only count.
-var meters = map[string]ratelimit.Rule{
-	"meter of buckets": ratelimit.Buckets(ratelimit.BucketOptions{Interval: 100 * time.Millisecond, Span: meterSpan}),
-	"meter of a log":   ratelimit.SlidingLog(1, meterSpan).WithoutLimit(),
-	"meter of stream":  ratelimit.SlidingLog(1, meterSpan).WithStream().WithoutLimit(),
+var meters = map[string][]ratelimit.Rule{
+	"meter of buckets": {ratelimit.Buckets(ratelimit.BucketOptions{Interval: 100 * time.Millisecond, Span: meterSpan})},
+	"meter of a log":   {ratelimit.SlidingLog(1, meterSpan).WithoutLimit()},
+	"meter of stream":  {ratelimit.SlidingLog(1, meterSpan).WithStream().WithoutLimit()},
 }
 
 const meterSpan = 5 * time.Second
@@ -43,15 +43,11 @@ var keys atomic.Int64 // each episode has new keys
 // subjects returns a function that returns new subjects: for each shard, one for each set of rules and each meter. shards
 // holds the text that places a key in a shard.
 func subjects(t *testing.T, store ratelimit.Store, exact bool, shards ...string) func() []*subject {
-	limiters := make(map[string]*ratelimit.Limiter)
-	for name, rules := range ruleSets {
+	limiters, sets := make(map[string]*ratelimit.Limiter), maps.Clone(ruleSets)
+	maps.Copy(sets, meters)
+	for name, rules := range sets {
 		var err error
 		limiters[name], err = ratelimit.NewLimiter(store, rules...)
-		require.NoError(t, err)
-	}
-	for name, rule := range meters {
-		var err error
-		limiters[name], err = ratelimit.NewLimiter(store, rule)
 		require.NoError(t, err)
 	}
 	return func() (all []*subject) {
@@ -59,7 +55,7 @@ func subjects(t *testing.T, store ratelimit.Store, exact bool, shards ...string)
 		for i, shard := range shards {
 			for _, name := range slices.Sorted(maps.Keys(limiters)) {
 				all = append(all, &subject{
-					Limiter: limiters[name], key: fmt.Sprintf("%s:%d:%s", name, number, shard), shard: i,
+					Limiter: limiters[name], rules: sets[name], key: fmt.Sprintf("%s:%d:%s", name, number, shard), shard: i,
 					exact: exact && len(ruleSets[name]) == 1 && name != "blocked",
 				})
 			}

@@ -157,7 +157,7 @@ func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 
 // removeLocked removes the denials of a key's counter of r. The caller holds s.mu.
 func (s *denialSet) removeLocked(key string, r ratelimit.Rule) {
 	for i := range s.entries {
-		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.SharesCounter(r) {
+		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.Layout().ID == r.Layout().ID {
 			s.entries[i].Store(nil)
 		}
 	}
