@@ -124,7 +124,12 @@ func (q *Queue) pause(ctx context.Context, l *line, n int64) error {
 	if err := q.checkDeadline(ctx, wait); err != nil {
 		return err
 	}
-	timer := time.NewTimer(wait)
+	return sleep(ctx, wait)
+}
+
+// sleep waits for d, or returns the cause if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
