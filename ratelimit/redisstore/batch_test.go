@@ -79,29 +79,6 @@ func TestOpsShareCommand(t *testing.T) {
 	require.Equal(t, 2, n, "two intervals")
 }
 
-// TestGroupsOfOneKeyKeepTheirOrder runs groups on one key with different scripts.
-func TestGroupsOfOneKeyKeepTheirOrder(t *testing.T) {
-	server := testhost.StartRedis(t)
-	s := newStore(t, server.Client(nil), patient)
-	r := hourlyWindow(100)
-	count := opOf(ratelimit.Count, r, "k", 0)
-	ops := []ratelimit.Op{
-		takeOf(r, "k", 1), count, takeOf(r, "k", 1), takeOf(r, "k", 1), count, takeOf(r.WithLimit(50), "k", 4),
-		opOf(ratelimit.Reset, r, "k", 0), takeOf(r, "other", 1), count,
-	}
-	for range 20 {
-		n, results := commands(t, server, s, ops...)
-		require.Equal(t, 9, n)
-		require.Equal(t, []int64{1, 3, 0}, []int64{results[1].Count, results[4].Count, results[8].Count})
-		require.EqualValues(t, 43, results[5].Remaining)
-	}
-	for name, r := range lasting(ratelimit.Block{}) {
-		results := do(t, s, takeOf(r, "a", 1), takeOf(r, "a", 1), takeOf(r, "b", 1), takeOf(r, "a", 3), takeOf(r, "a", 2))
-		require.Equal(t, []int64{4, 3, 4, 0, 0}, remains(results), name)
-		require.False(t, results[4].Allowed, name)
-	}
-}
-
 // TestRulesOfOneKeyShareATrip checks that ops on different counters of a key share a round trip, and that ops on the
 // same counter do not.
 func TestRulesOfOneKeyShareATrip(t *testing.T) {

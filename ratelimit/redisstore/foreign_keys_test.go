@@ -51,68 +51,51 @@ func foreignValues(own string) map[string]put {
 			"stream":       aStream("5-1", "f", "v"),
 		},
 		"pair": {
-			"negative":        aString("-5 3"),
-			"fraction":        aString("5 3.5"),
-			"three":           aString("5 3 1"),
-			"spaces":          aString(" 5 3"),
-			"hexadecimal":     aString("0x5 3"),
-			"large first":     aString("18014398509481988 3"), // above 2^54; a time may be a century after 2^53
-			"large second":    aString("5 9223372036854775807"),
-			"very large":      aString("99999999999999999999999999999 3"),
-			"long":            aString("5 " + strings.Repeat("0", 40)),
-			"buckets'":        aString("lrb1" + strings.Repeat(word, 124)),
-			"buckets' mark":   aString("lrb1"),
-			"of another type": aSet("5", "3 3"),
+			"negative":     aString("-5 3"),
+			"fraction":     aString("5 3.5"),
+			"three":        aString("5 3 1"),
+			"spaces":       aString(" 5 3"),
+			"hexadecimal":  aString("0x5 3"),
+			"large first":  aString("18014398509481988 3"), // above 2^54; a time may be a century after 2^53
+			"large second": aString("5 9223372036854775807"),
+			"long":         aString("5 " + strings.Repeat("0", 40)),
+			"buckets'":     aString("lrb1" + strings.Repeat(word, 124)),
 		},
 		"window": {
-			"no n":            aHash("ends", "9"),
-			"no end":          aHash("n", "9"),
-			"text":            aHash("ends", "9", "n", "x"),
-			"fraction":        aHash("ends", "9", "n", "1.5"),
-			"negative":        aHash("ends", "9", "n", "-1"),
-			"large":           aHash("ends", "9", "n", "18014398509481988"),
-			"large end":       aHash("ends", "18014398509481988", "n", "9"),
-			"a gcra's":        aString("5 3"),
-			"of another type": aSet("5", "3 3"),
+			"no n":      aHash("ends", "9"),
+			"no end":    aHash("n", "9"),
+			"fraction":  aHash("ends", "9", "n", "1.5"),
+			"negative":  aHash("ends", "9", "n", "-1"),
+			"large":     aHash("ends", "9", "n", "18014398509481988"),
+			"large end": aHash("ends", "18014398509481988", "n", "9"),
 		},
 		"buckets": {
-			"mark":            aString("lrb1"),
-			"head, cut":       aString("lrb1" + word + word + word[:6]),
-			"head":            aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word),
-			"ring, cut":       aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word + strings.Repeat("\x00", 120*7)),
-			"epoch of 2^53":   aString("lrb1" + word + "\x00\x00\x00\x00\x00\x00\x20" + word + strings.Repeat(word, 121)),
-			"high bytes":      aString("lrb1" + strings.Repeat("\xff", 21)),
-			"all high bytes":  aString("lrb1" + strings.Repeat("\xff", 21+121*7)),
-			"a window's":      aString("5 3"),
-			"of another type": aSet("5", "3 3"),
+			"mark":          aString("lrb1"),
+			"head, cut":     aString("lrb1" + word + word + word[:6]),
+			"head":          aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word),
+			"ring, cut":     aString("lrb1" + word + "\x01\x00\x00\x00\x00\x00\x00" + word + strings.Repeat("\x00", 120*7)),
+			"epoch of 2^53": aString("lrb1" + word + "\x00\x00\x00\x00\x00\x00\x20" + word + strings.Repeat(word, 121)),
+			"high bytes":    aString("lrb1" + strings.Repeat("\xff", 21)),
 		},
 		"log": {
 			"infinite":        aSet("inf", "5 3"),
 			"fraction":        aSet("1.5", "5 3"),
 			"large":           aSet(large, "5 3"),
-			"very large":      aSet("1e300", "5 3"),
 			"large sum":       aSet("5", large+" 3"),
 			"nothing":         aSet("5", "5 0"),
 			"n above its sum": aSet("5", "5 6"),
 			"three":           aSet("5", "5 3 1"),
 			"negative":        aSet("5", "-5 3"),
-			"a window's":      aString("5 3"),
-			"of another type": aStream("5-3", "n", "3"),
 		},
 		"stream": {
 			"other field":     aStream("5-3", "m", "3"),
-			"text":            aStream("5-3", "n", "a"),
-			"infinite":        aStream("5-3", "n", "inf"),
 			"fraction":        aStream("5-3", "n", "1.5"),
 			"hexadecimal":     aStream("5-3", "n", "0x3"),
-			"negative":        aStream("5-3", "n", "-3"),
 			"nothing":         aStream("5-3", "n", "0"),
 			"n above its sum": aStream("5-3", "n", "4"),
 			"large":           aStream(large+"-3", "n", "3"),
 			"endless":         aStream("18446744073709551615-3", "n", "3"),
 			"large sum":       aStream("5-"+large, "n", "3"),
-			"a window's":      aString("5 3"),
-			"of another type": aSet("5", "3 3"),
 		},
 	}
 	out := maps.Clone(all[""])
@@ -125,8 +108,8 @@ func foreignValues(own string) map[string]put {
 	return out
 }
 
-// TestForeignKeysFailOnlyTheirCallers checks calls that share a script: those for a foreign key fail,
-// and those for a valid key succeed.
+// TestForeignKeysFailOnlyTheirCallers makes calls that share a script. Calls for a key with a foreign value fail, and calls
+// for other keys succeed.
 func TestForeignKeysFailOnlyTheirCallers(t *testing.T) {
 	for _, block := range []ratelimit.Block{{}, {After: 1, For: time.Minute}} {
 		eachRule(t, block, func(t *testing.T, s *Store, c *redis.Client, r ratelimit.Rule) {
