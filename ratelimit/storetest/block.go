@@ -6,7 +6,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// testBlock has three denials, which start a block.
+// testBlock checks that the third denial starts a block, and what the results are during and after the block.
 func testBlock(h harness) {
 	block := ratelimit.Block{After: 3, For: 30 * time.Second}
 	h.forEachRule(10, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
@@ -25,7 +25,7 @@ func testBlock(h harness) {
 		requireEqual(h, "the third: ResetAfter", res.ResetAfter, block.For)
 		requireEqual(h, "the third: Blocked", res.Blocked, block.For)
 		for range 3 {
-			h.clock.Advance(9 * time.Second) // the rule's own wait is over
+			h.clock.Advance(9 * time.Second) // longer than the rule would deny without a block
 			for _, kind := range []ratelimit.Kind{ratelimit.Take, ratelimit.Peek} {
 				res := h.doOne(kind, r, key, 1)
 				requireEqual(h, "while blocked: Allowed", res.Allowed, false)
@@ -50,7 +50,7 @@ func testBlock(h harness) {
 	})
 }
 
-// testBlockResets ends a block with a reset, and has denials that are too old to count.
+// testBlockResets checks that a reset ends a block, and that denials more than a Per apart do not start one.
 func testBlockResets(h harness) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
 	h.forEachRule(1, 6*time.Second, block, func(h harness, r ratelimit.Rule, key string) {
@@ -62,7 +62,7 @@ func testBlockResets(h harness) {
 		h.doOne(ratelimit.Reset, r, key, 0)
 		requireEqual(h, "after Reset", h.doOne(ratelimit.Take, r, key, 1).Allowed, true)
 
-		// The first denial is a Per ago, so the second is a first one.
+		// The first denial no longer counts after a Per, so the next denial counts as the first.
 		h.doOne(ratelimit.Take, r, key, 1)
 		h.clock.Advance(6 * time.Second)
 		h.doOne(ratelimit.Add, r, key, 1)
@@ -71,33 +71,4 @@ func testBlockResets(h harness) {
 		}
 		requireEqual(h, "the next is the second", h.doOne(ratelimit.Take, r, key, 1).RetryAfter, time.Minute)
 	})
-}
-
-// testBlockInGroups has groups that the block of one rule denies.
-func testBlockInGroups(h harness) {
-	block := ratelimit.Block{After: 1, For: time.Minute}
-	rules := h.rulesFor(2, 6*time.Second, block)
-	free := h.rulesFor(50, 10*time.Second, ratelimit.Block{})
-	for i, r := range rules {
-		key, other := r.String(), free[i]
-		op := func(r ratelimit.Rule, n int64) ratelimit.Op {
-			return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
-		}
-		h.doOne(ratelimit.Take, r, key, 2)
-		res := h.do(op(other, 3), op(r, 1))
-		requireEqual(h, "the other: Allowed", res[0].Allowed, false)
-		requireEqual(h, "the other: Violated", res[0].Violated, false)
-		requireEqual(h, "the denial begins the block", res[1].RetryAfter, time.Minute)
-		h.clock.Advance(30 * time.Second)
-		res = h.do(op(other, 3), op(r, 1))
-		requireEqual(h, "the other: Violated", res[0].Violated, false)
-		requireEqual(h, "blocked: Violated", res[1].Violated, true)
-		requireEqual(h, "blocked: RetryAfter", res[1].RetryAfter, 30*time.Second)
-		requireEqual(h, "blocked: Blocked", res[1].Blocked, 30*time.Second)
-		requireEqual(h, "the other: Blocked", res[0].Blocked, 0)
-		requireEqual(h, "nothing was charged", h.doOne(ratelimit.Peek, other, key, 1).Remaining, 50)
-		// A rule that only differs in its Block counts the same units, but isn't blocked.
-		bare := h.rulesFor(2, 6*time.Second, ratelimit.Block{})[i]
-		requireEqual(h, "without a block", h.doOne(ratelimit.Take, bare, key, 2).Allowed, true)
-	}
 }

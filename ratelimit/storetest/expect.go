@@ -6,7 +6,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// compareResults runs a group on the model, and compares the results.
+// compareResults runs a group on the model and compares the model's results with the store's.
 func (s *Sequence) compareResults(group []modelOp, got []ratelimit.Result) {
 	now := s.now()
 	violated, denied := make([]bool, len(group)), false
@@ -27,7 +27,7 @@ func (s *Sequence) compareResults(group []modelOp, got []ratelimit.Result) {
 	}
 }
 
-// deniedTake returns the result of a take in a denied group.
+// deniedTake returns the expected result of a take in a denied group.
 func (s *Sequence) deniedTake(q modelOp, before int64, violated bool, now time.Duration) ratelimit.Result {
 	want := modelResult(q.model, q.Rule, q.N+before, now)
 	if violated && q.Rule.Block().After > 0 {
@@ -40,7 +40,7 @@ func (s *Sequence) deniedTake(q modelOp, before int64, violated bool, now time.D
 	return want
 }
 
-// blockTimeLeft returns the time left of the counter's block, 0 if there is none.
+// blockTimeLeft returns the remaining time of the counter's block, or 0 if the counter is not blocked.
 func (q modelOp) blockTimeLeft(now time.Duration) time.Duration { return q.block.timeLeft(now) }
 
 // runOnModel runs an op on the model and returns its result.
@@ -64,7 +64,8 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 		allowed = q.refund > 0 && q.model.refund(r, q.refund, q.Receipt.N, now)
 	case ratelimit.Reset:
 		*q.counter = counter{model: newModel(r)}
-		// A state equal to the one a charge left may be another charge's: the store decides.
+		// A store may accept a receipt of an older charge if a later charge leaves the same state. So older charges are
+		// not refunded after a reset.
 		s.forgetCharges(func(p modelCharge) bool { return p.subject == q.subject })
 	case ratelimit.Peek:
 		n = q.N
@@ -84,7 +85,7 @@ func (s *Sequence) runOnModel(q modelOp, receipt ratelimit.Receipt, now time.Dur
 	return want
 }
 
-// checkValidFor checks for how long prepaid units may be spent.
+// checkValidFor checks the result of Op.ValidFor for a take.
 func (s *Sequence) checkValidFor(q modelOp, got ratelimit.Result, now time.Duration) {
 	want := q.Prepaid
 	switch m := q.model.(type) {
@@ -109,8 +110,7 @@ func (s *Sequence) requireResult(i int, got, want ratelimit.Result) {
 	}
 }
 
-// requireCachedDenial checks a result of package layer's DenyCache: Allowed is right, and RetryAfter
-// is not too long.
+// requireCachedDenial checks a result of package layer's DenyCache, which may report a shorter wait than the store.
 func (s *Sequence) requireCachedDenial(i int, got, want ratelimit.Result) {
 	if got.Allowed || want.Allowed || got.Limit != want.Limit || got.RetryAfter > want.RetryAfter || got.Violated && !want.Violated {
 		s.fail("op %d: denied by the cache with %+v, want %+v", i, got, want)

@@ -6,9 +6,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// ruleFamilies returns rules, those that share a counter together.
+// ruleFamilies returns families of rules. The rules of a family share a counter. If back is true, the clock may go back.
 func ruleFamilies(supports Supports, back bool) [][]ratelimit.Rule {
-	// What a store forgets when the clock goes back over an expiry is not promised.
+	// A long expiry keeps counters: a store may forget some of them if the clock goes back across their expiry.
 	var expiry time.Duration
 	if back {
 		expiry = 1000 * time.Hour

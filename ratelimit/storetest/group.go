@@ -40,7 +40,7 @@ func testGroup(h harness) {
 	requireEqual(h, "the short: count", h.count(short, "k", 0), 2)
 }
 
-// testGroupOneCounter checks that takes of one group on one counter must pass together.
+// testGroupOneCounter checks that all takes of a group must fit together if they charge the same counter.
 func testGroupOneCounter(h harness) {
 	_, long := twoRules(h)
 	res := h.do(takeOp(long, 2), takeOp(long, 3))
@@ -57,74 +57,13 @@ func testGroupOneCounter(h harness) {
 	}
 }
 
-// testDeniedGroup has a denied group among other groups.
-func testDeniedGroup(h harness) {
-	short, long := twoRules(h)
-	charge := h.doOne(ratelimit.Take, long, "k", 4).Receipt
-	count := ratelimit.Op{Rule: long, Key: "k", Kind: ratelimit.Count}
-	add := ratelimit.Op{Rule: short, Key: "k", N: 1, Kind: ratelimit.Add}
-	res := h.do(
-		count,
-		takeOp(short, 1), takeOp(long, 2),
-		add,
-		takeOp(short, 1),
-		ratelimit.Op{Rule: long, Key: "k", Kind: ratelimit.Refund, Receipt: charge},
-		count,
-		ratelimit.Op{Rule: short, Key: "k", N: 2, Kind: ratelimit.Peek},
-	)
-	for i, want := range []bool{true, false, false, true, true, true, true, false} {
-		if res[i].Allowed != want {
-			h.Errorf("op %d: Allowed is %v, want %v", i, res[i].Allowed, want)
-		}
-	}
-	requireEqual(h, "who denied", res[2].Violated && !res[1].Violated, true)
-	requireEqual(h, "count before", res[0].Count, 4)
-	requireEqual(h, "count of the add", res[3].Count, 1)
-	requireEqual(h, "count after", res[6].Count, 0)
-	requireEqual(h, "count of the short", h.count(short, "k", 0), 2)
-}
-
-// testRefundGroup refunds several receipts together. Each valid one is given back.
-func testRefundGroup(h harness) {
-	short, long := twoRules(h)
-	refund := func(r ratelimit.Rule, c ratelimit.Receipt) ratelimit.Op {
-		return ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: c}
-	}
-	first := h.do(takeOp(short, 2), takeOp(long, 2))
-	second := h.doOne(ratelimit.Take, long, "k", 3).Receipt
-	res := h.do(refund(short, first[0].Receipt), refund(long, ratelimit.Receipt{}), refund(long, first[1].Receipt), refund(short, second), refund(long, second))
-	for i, want := range []bool{true, false, true, false, true} {
-		if res[i].Allowed != want {
-			h.Errorf("refund %d: Allowed is %v, want %v", i, res[i].Allowed, want)
-		}
-	}
-	requireEqual(h, "the short: Remaining", res[0].Remaining, 3)
-	requireEqual(h, "the long: Remaining", res[4].Remaining, 5)
-	requireEqual(h, "the long: count", h.count(long, "k", 0), 0)
-}
-
-func testNewGroup(h harness) {
-	short, long := twoRules(h)
-	apart := takeOp(short, 2)
-	apart.NewGroup = true
-	other := takeOp(long, 1)
-	other.Key = "other"
-	res := h.do(takeOp(short, 2), takeOp(long, 5), apart, takeOp(long, 5), other, takeOp(long, 1))
-	for i, want := range []bool{true, true, false, false, true, false} {
-		if res[i].Allowed != want {
-			h.Errorf("op %d: Allowed is %v, want %v", i, res[i].Allowed, want)
-		}
-	}
-	requireEqual(h, "count of the short", h.count(short, "k", 0), 2)
-}
-
-// testResetInList resets and charges a counter in one list.
+// testResetInList checks that an add after a reset, in the same list of ops, begins at 0.
 func testResetInList(h harness) {
 	h.forEachRule(10, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		old := h.doOne(ratelimit.Add, r, key, 2).Receipt
 		h.doOne(ratelimit.Add, r, key, 7)
 		h.clock.Advance(time.Microsecond)
-		// Of a reset, n says nothing.
+		// A store ignores the N of a reset.
 		reset := ratelimit.Op{Rule: r, Key: key, N: 1 << 53, Kind: ratelimit.Reset}
 		res := h.do(reset, ratelimit.Op{Rule: r, Key: key, N: 2, Kind: ratelimit.Add})
 		requireEqual(h, "Remaining after a reset", res[1].Remaining, 8)

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// largeRules returns rules with the largest limits.
+// largeRules returns a rule with the largest possible limit for each algorithm.
 func largeRules(block ratelimit.Block) []ratelimit.Rule {
 	const most = 1 << 53
 	return []ratelimit.Rule{
@@ -22,8 +22,8 @@ func largeRules(block ratelimit.Block) []ratelimit.Rule {
 	}
 }
 
-// testLargeDenials takes more units than could be counted together with the used ones. Each take is denied and not an error,
-// alone and in groups.
+// testLargeDenials takes so many units that their sum with the used units cannot be counted. Such a take must be denied and
+// must not return an error, whether it is alone or in a group.
 func testLargeDenials(h harness) {
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 72 * time.Hour}} {
 		for _, r := range largeRules(block) {
@@ -42,7 +42,7 @@ func testLargeDenials(h harness) {
 	}
 }
 
-// requireLargeDenied takes n units alone, in groups, in lists and with a Limiter.
+// requireLargeDenied requires that takes of n units are denied: alone, in groups, in lists and by a Limiter.
 func (h harness) requireLargeDenied(r ratelimit.Rule, key string, used, n int64) {
 	h.Helper()
 	op := ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take}
@@ -85,8 +85,8 @@ func (h harness) requireLargeDenied(r ratelimit.Rule, key string, used, n int64)
 	requireEqual(h, key+": in time", h.do(op)[0].Allowed, true)
 }
 
-// testAddsBeyondTheBurst adds more units to GCRAs than can be taken, up to the largest count, and checks the level at several
-// times.
+// testAddsBeyondTheBurst adds more units to a GCRA than can be taken, up to the largest count. It checks that the counter
+// recovers at the right rate.
 func testAddsBeyondTheBurst(h harness) {
 	for i, r := range []ratelimit.Rule{
 		ratelimit.GCRA(100_000, 24*time.Hour),
@@ -123,8 +123,8 @@ func testAddsBeyondTheBurst(h harness) {
 	}
 }
 
-// requireLevel checks the result of a peek some time after units were charged to a GCRA. A store may round the level by 1,024,
-// as a float64 rounds the largest level.
+// requireLevel checks the result of a peek after the units were charged to a GCRA and the time passed has elapsed. The level
+// may differ from the exact level by 1,024, because a float64 rounds the largest levels.
 func (h harness) requireLevel(r ratelimit.Rule, key string, units int64, passed time.Duration) {
 	h.Helper()
 	per, limit := r.Per().Microseconds(), big.NewInt(r.Limit())
@@ -134,7 +134,7 @@ func (h harness) requireLevel(r ratelimit.Rule, key string, units int64, passed 
 		free := new(big.Int).Sub(full, addClamped(level, rounded))
 		return addClamped(free.Div(free, big.NewInt(per)), 0).Int64()
 	}
-	until := func(level *big.Int, rounded int64) time.Duration { // rounded up
+	until := func(level *big.Int, rounded int64) time.Duration { // rounds up to microseconds
 		us := addClamped(level, rounded)
 		us.Add(us, limit).Sub(us, big.NewInt(1)).Div(us, limit)
 		if !us.IsInt64() || us.Int64() > ratelimit.MaxDuration.Microseconds() {

@@ -9,31 +9,29 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// event is one charge. A model keeps all events and scans all of them for each result. Times
-// are since 1970.
+// event is a charge. A model keeps all events and scans all of them for each result. Times are durations since 1970.
 type event struct {
 	id int
 	n  int64
-	at time.Duration // when it begins to count: not before it was charged, and not before an earlier event
+	at time.Duration // the time from which the event counts: at least charged, and at least the time of an earlier event
 
-	charged time.Duration  // the clock's time of the charge
+	charged time.Duration  // the time that the clock showed
 	ahead   time.Duration  // the op's Prepaid
-	bucket  int64          // number of its bucket, with buckets
-	end     time.Duration  // end of its window, with a fixed window
-	rule    ratelimit.Rule // the op's rule: several rules may share the counter
-	level   *big.Int       // with a GCRA, the level after the charge
+	bucket  int64          // for buckets: the number of the bucket
+	end     time.Duration  // for a fixed window: the end of the window
+	rule    ratelimit.Rule // the op's rule; several rules may share the counter
+	level   *big.Int       // for a GCRA: the level after the charge
 }
 
-// model is one counter as the documentation defines it.
+// model is a simple implementation of a counter, as the documentation defines it.
 type model interface {
-	// remaining returns the largest n that a take would be allowed at a time from now on, without
-	// further charges.
+	// remaining returns the largest n that a take at the time may have, if nothing else is charged until then.
 	remaining(r ratelimit.Rule, at time.Duration) int64
-	// charge adds e, whose id, n, charged, ahead and rule are set.
+	// addCharge adds e. The caller sets its id, n, charged, ahead and rule.
 	addCharge(e event)
-	// count returns the units of the last d.
+	// count returns the number of units in the last d.
 	count(r ratelimit.Rule, d, now time.Duration) int64
-	// refund removes n units from the charge with an id, and reports whether it was still kept.
+	// refund removes n units from the charge with the id. It reports whether the model still has the charge.
 	refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool
 }
 
@@ -50,7 +48,7 @@ func newModel(r ratelimit.Rule) model {
 	}
 }
 
-// modelResult returns the result of a take of n, except for charging. It finds the times by trying.
+// modelResult returns the result of a take of n units, and charges nothing. It finds the waiting times by a search.
 func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimit.Result {
 	if r.Limit() == 0 {
 		return ratelimit.Result{Allowed: true}
@@ -62,8 +60,8 @@ func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimi
 	return res
 }
 
-// firstTime returns the first time from now on, in microseconds, at which f is true. f must stay
-// true from then on.
+// firstTime returns the shortest duration, in whole microseconds, for which f is true. f must be true for all longer
+// durations, too.
 func firstTime(f func(time.Duration) bool) time.Duration {
 	if f(0) {
 		return 0
@@ -72,10 +70,10 @@ func firstTime(f func(time.Duration) bool) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// bucketModel is a counter in time buckets.
+// bucketModel is a model of Buckets.
 type bucketModel struct {
 	exists bool
-	newest int64 // bucket of the newest charge or refund; it never decreases
+	newest int64 // number of the bucket of the latest charge or refund; it never decreases
 	events []event
 }
 
@@ -88,7 +86,7 @@ func bucketNumber(r ratelimit.Rule, now time.Duration) int64 {
 	return n
 }
 
-// newestBucket returns the number of the counter's newest bucket at a time.
+// newestBucket returns the number of the counter's newest bucket at the time now.
 func (m *bucketModel) newestBucket(r ratelimit.Rule, now time.Duration) int64 {
 	if m.exists {
 		return max(m.newest, bucketNumber(r, now))
@@ -141,7 +139,7 @@ func removeUnits(events []event, n int64, which func(event) bool) bool {
 	return i >= 0
 }
 
-// logModel is a sliding log. A charge removes the events that have left the window.
+// logModel is a model of a SlidingLog. A charge removes the events that no longer count.
 type logModel struct{ events []event }
 
 func (m *logModel) count(_ ratelimit.Rule, d, now time.Duration) int64 {
@@ -165,7 +163,7 @@ func (m *logModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) 
 	return removeUnits(m.events, n, func(e event) bool { return e.id == id && now-e.at < r.Per() })
 }
 
-// windowModel is a fixed window.
+// windowModel is a model of a FixedWindow.
 type windowModel struct {
 	end    time.Duration
 	open   bool
@@ -192,11 +190,11 @@ func (m *windowModel) refund(_ ratelimit.Rule, id int, n int64, now time.Duratio
 	return now < m.end && removeUnits(m.events, n, func(e event) bool { return e.id == id && e.end == m.end })
 }
 
-// gcraModel is a leaky bucket with an exact level.
+// gcraModel is a model of a GCRA: a leaky bucket with an exact level.
 type gcraModel struct{ events []event }
 
-// level returns the level after the newest charge, in microseconds times the limit, and the
-// time of that charge.
+// level returns the level after the newest charge and the time of this charge. A unit raises the level by Per in
+// microseconds, and the level falls by Limit in each microsecond.
 func (m *gcraModel) level() (*big.Int, time.Duration) {
 	level, at := new(big.Int), time.Duration(0)
 	for i, e := range m.events {
@@ -214,7 +212,7 @@ func (m *gcraModel) level() (*big.Int, time.Duration) {
 
 func bigProduct(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// levelAfter returns the rest of a level after d, at r's rate.
+// levelAfter returns the level that is left of level after d, if it falls at the rate of r.
 func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
 	left := new(big.Int).Sub(level, bigProduct(max(0, d.Microseconds()), r.Limit()))
 	if left.Sign() < 0 {
@@ -223,8 +221,8 @@ func levelAfter(level *big.Int, r ratelimit.Rule, d time.Duration) *big.Int {
 	return left
 }
 
-// ruleUnlessEmpty returns r, unless the level is 0 at the rate of the rule that charged last: then the
-// store may have forgotten the counter, and it returns that rule.
+// ruleUnlessEmpty returns r, or the rule of the last charge if the level has fallen to 0 at that rule's rate. The store may
+// then have forgotten the counter, so other rules could get different results.
 func (m *gcraModel) ruleUnlessEmpty(r ratelimit.Rule, now time.Duration) ratelimit.Rule {
 	level, at := m.level()
 	if len(m.events) > 0 {
@@ -258,8 +256,8 @@ func (m *gcraModel) addCharge(e event) {
 
 func (m *gcraModel) count(ratelimit.Rule, time.Duration, time.Duration) int64 { return 0 }
 
-// refund works only while the state is as the charge left it. If nothing is left, the counter is
-// fresh again.
+// refund works only if the counter is in the state that the charge left. If the refund leaves level 0, the model forgets
+// all events.
 func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) bool {
 	i := slices.IndexFunc(m.events, func(e event) bool { return e.id == id })
 	if i < 0 {
@@ -279,7 +277,7 @@ func (m *gcraModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration)
 	return true
 }
 
-// leavesNoTrace reports whether the state without a refunded charge is the state before it.
+// leavesNoTrace reports whether a complete refund of event i restores the state before the event.
 func (m *gcraModel) leavesNoTrace(i int) bool {
 	e := m.events[i]
 	if i == 0 || e.n > 0 || e.at != m.events[i-1].at {
@@ -289,7 +287,7 @@ func (m *gcraModel) leavesNoTrace(i int) bool {
 	return before.Cmp(bigProduct(e.ahead.Microseconds(), e.rule.Limit())) >= 0
 }
 
-// blockModel is the state of a key's Block.
+// blockModel is a model of a counter's Block.
 type blockModel struct {
 	denials []time.Duration
 	until   time.Duration
@@ -316,7 +314,7 @@ func (m *blockModel) countDenial(r ratelimit.Rule, now time.Duration) {
 	}
 }
 
-// applyBlock changes a result for the time that is left of a block.
+// applyBlock makes res a denial if a block has time left.
 func applyBlock(res *ratelimit.Result, left time.Duration) {
 	if left > 0 {
 		res.Allowed, res.Remaining = false, 0

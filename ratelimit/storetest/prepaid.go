@@ -11,7 +11,7 @@ func takePrepaidOp(r ratelimit.Rule, key string, n int64, ahead time.Duration) r
 	return ratelimit.Op{Rule: r, Key: key, N: n, Kind: ratelimit.Take, Prepaid: ahead}
 }
 
-// testPrepaid takes units that are spent within a second, and refunds some.
+// testPrepaid takes units that may be spent within a second, and gives some of them back.
 func testPrepaid(h harness) {
 	h.forEachRule(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() == "buckets" {
@@ -25,7 +25,7 @@ func testPrepaid(h harness) {
 		case "log":
 			requireEqual(h, "Remaining", res.Remaining, 60)
 			requireEqual(h, "until they leave the window", res.ResetAfter, 61*time.Second)
-		case "gcra": // 1.7 units fall in a second
+		case "gcra": // a GCRA also charges the 1.7 units that come back in a second
 			requireEqual(h, "Remaining", res.Remaining, 58)
 			requireEqual(h, "until it is empty", res.ResetAfter, 25*time.Second)
 		default:
@@ -46,23 +46,7 @@ func testPrepaid(h harness) {
 	})
 }
 
-// testPrepaidRefund refunds all prepaid units, and then a part of the units that were
-// charged before: no prepaid unit is left.
-func testPrepaidRefund(h harness) {
-	h.forEachRule(100, 60*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
-		if r.Algorithm() == "buckets" {
-			h.alignClock(r)
-		}
-		first := h.doOne(ratelimit.Take, r, key, 3).Receipt
-		ahead := h.do(takePrepaidOp(r, key, 1, 1200*time.Millisecond))[0].Receipt
-		requireEqual(h, "give 1 ahead back", h.refund(r, key, ahead), true)
-		first.N = 2
-		requireEqual(h, "give 2 of 3 back", h.refund(r, key, first), true)
-		requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 99)
-	})
-}
-
-// testPrepaidKeepsOlderUnits takes prepaid units and then other units. Older units do not leave the window earlier.
+// testPrepaidKeepsOlderUnits checks that units in a log count for their whole Per although prepaid units are charged later.
 func testPrepaidKeepsOlderUnits(h harness) {
 	h.forEachRule(10, 12*time.Second, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {
 		if r.Algorithm() != "log" {
@@ -104,7 +88,7 @@ func testPrepaidInvalid(h harness) {
 			}
 		}
 		requireEqual(h, "Remaining", h.doOne(ratelimit.Peek, r, key, 1).Remaining, 10)
-		if r.Algorithm() == "gcra" { // 5 of 10 fall in an hour
+		if r.Algorithm() == "gcra" { // 5 of 10 units come back in an hour
 			_, err := do(h.Context(), h.store, []ratelimit.Op{takePrepaidOp(r, key, 6, time.Hour)})
 			requireEqual(h, "6 and 5 of burst 10: ErrTooLarge", errors.Is(err, ratelimit.ErrTooLarge), true)
 			requireEqual(h, "5 and 5 of burst 10: Remaining", h.do(takePrepaidOp(r, key, 5, time.Hour))[0].Remaining, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// TB is the part of a test that a random sequence needs. A *rapid.T has it, too.
+// TB has the methods of a test that a [Sequence] calls. A *testing.T and a *rapid.T have them.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -19,33 +19,32 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Sequence runs the same random ops on a store and on a naive model, which keeps every event, and
-// compares the results. Draw makes all choices, so that a tool can search for a short sequence
-// that fails.
+// Sequence runs the same random ops on a store and on a simple model, which keeps every event, and compares the results.
+// Draw makes all choices, so that a tool can search for the shortest sequence that fails.
 type Sequence struct {
 	TB
-	Store    ratelimit.Store // empty
-	Clock    Clock           // the store's
+	Store    ratelimit.Store // must be empty
+	Clock    Clock           // the clock that Store reads
 	Supports Supports
-	Draw     func(n int) int // a number from 0 to n-1
-	Back     bool            // the clock sometimes goes back
+	Draw     func(n int) int // returns a number from 0 to n-1
+	Back     bool            // whether the clock sometimes goes back
 
 	families [][]ratelimit.Rule
 	counters map[subject]*counter
 	charges  []modelCharge
 	ids      int
 	log      []string
-	some     []int         // the families in use for a while
-	last     subject       // the counter of the last op or denial
-	wait     time.Duration // RetryAfter of its denial
-	due      bool          // wait has passed, or will in a microsecond
-	latest   time.Duration // the latest time of the clock
+	some     []int         // indexes of the families that are in use at present
+	last     subject       // the counter of the last op, or of the last denial
+	wait     time.Duration // the RetryAfter of the last denial
+	due      bool          // whether wait has passed, or will pass in a microsecond
+	latest   time.Duration // the latest time that the clock has shown
 }
 
 func testRandom(h harness)          { runRandom(h, false, 2000) }
 func testRandomClockBack(h harness) { runRandom(h, true, 2000) }
 
-// testRandomOneRule uses one family of rules at a time, so that each counter has many ops.
+// testRandomOneRule runs a sequence for each family of rules, so that each counter gets many ops.
 func testRandomOneRule(h harness) {
 	supports := h.supports
 	for _, family := range ruleFamilies(supports, true) {
@@ -62,7 +61,7 @@ func runRandom(h harness, back bool, lists int) {
 	s.Run(lists)
 }
 
-// Run runs a number of random lists of ops.
+// Run runs random lists of ops. lists is their number.
 func (s *Sequence) Run(lists int) {
 	s.counters = map[subject]*counter{}
 	s.families = ruleFamilies(s.Supports, s.Back)
@@ -77,25 +76,25 @@ type subject struct {
 	family int
 }
 
-// counter is the model of one counter and its block.
+// counter is the model of a counter and of its block.
 type counter struct {
 	model
 	block blockModel
 }
 
-// modelCharge is a charge that can be refunded.
+// modelCharge is a charge that a later op may refund.
 type modelCharge struct {
 	subject
 	id      int
 	receipt ratelimit.Receipt
 }
 
-// modelOp is an op, its counter in the model, and for a refund the charge.
+// modelOp is an op with its counter in the model.
 type modelOp struct {
 	ratelimit.Op
 	*counter
 	subject
-	refund int // id of the charge
+	refund int // the id of the charge that a refund gives back
 }
 
 func (s *Sequence) now() time.Duration {
@@ -141,7 +140,7 @@ func (s *Sequence) runList() {
 	}
 }
 
-// splitGroups splits a list into the groups of its ops.
+// splitGroups returns the groups of a list.
 func splitGroups(list []modelOp, ops []ratelimit.Op) (groups [][]modelOp) {
 	for from, group := range storage.Groups(ops) {
 		groups = append(groups, list[from:from+len(group)])
@@ -149,7 +148,7 @@ func splitGroups(list []modelOp, ops []ratelimit.Op) (groups [][]modelOp) {
 	return groups
 }
 
-// drawList draws one to three ops on a key: takes, refunds, or anything.
+// drawList returns one to three random ops on a key: only takes, only refunds, or ops of any kind.
 func (s *Sequence) drawList(key string) []modelOp {
 	list := make([]modelOp, 1+s.Draw(3))
 	kind := []ratelimit.Kind{ratelimit.Take, ratelimit.Take, ratelimit.Refund, 0, 0, 0}[s.Draw(6)]
@@ -164,8 +163,8 @@ func (s *Sequence) drawList(key string) []modelOp {
 	return list
 }
 
-// moveClock moves the clock: mostly a little, rarely by a lap, or to a significant time. It goes
-// back at most 5 s behind its latest time, because a store may have dropped older state.
+// moveClock moves the clock, in most cases by a short time or to the end of a denial. The clock is never more than 5 s behind
+// its latest time, because a store may have dropped older state.
 func (s *Sequence) moveClock() {
 	var d time.Duration
 	k := s.Draw(24)
@@ -191,8 +190,8 @@ func (s *Sequence) moveClock() {
 	s.latest = max(s.latest, s.now())
 }
 
-// chooseFocus chooses a few families for a while and one preferred key, so that charges
-// accumulate, and after a wait the counter that was denied.
+// chooseFocus chooses a few families and a key for the next ops, so that charges accumulate. It keeps a counter that was
+// denied until the wait is over.
 func (s *Sequence) chooseFocus() {
 	if len(s.some) == 0 || s.Draw(40) == 0 {
 		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
@@ -202,7 +201,7 @@ func (s *Sequence) chooseFocus() {
 	}
 }
 
-// drawOp draws an op of a kind, or of any if kind is 0.
+// drawOp returns a random op of a kind. If kind is 0, the kind is random, too.
 func (s *Sequence) drawOp(key string, kind ratelimit.Kind, before []modelOp) modelOp {
 	if !s.due {
 		s.last.family = s.some[s.Draw(len(s.some))]
@@ -221,7 +220,7 @@ func (s *Sequence) drawOp(key string, kind ratelimit.Kind, before []modelOp) mod
 	if kind != 0 {
 		q.Kind = kind
 	}
-	if kind == 0 && s.due && s.Draw(2) == 0 { // an allowed take might repair a wrong state
+	if kind == 0 && s.due && s.Draw(2) == 0 { // because a take could hide a wrong state by repairing it
 		q.Kind = ratelimit.Peek
 	}
 	s.due = false
@@ -233,7 +232,7 @@ func (s *Sequence) drawOp(key string, kind ratelimit.Kind, before []modelOp) mod
 	return q
 }
 
-// makeValid changes an op to one that its rule supports.
+// makeValid changes an op so that its rule supports it, and gives a refund its receipt.
 func (s *Sequence) makeValid(q *modelOp, before []modelOp) {
 	algorithm := q.Rule.Algorithm()
 	if q.Rule.Limit() == 0 && (q.Kind == ratelimit.Take || q.Kind == ratelimit.Peek) {
@@ -255,20 +254,20 @@ func (s *Sequence) makeValid(q *modelOp, before []modelOp) {
 			return
 		}
 		recent := s.charges
-		if s.Draw(2) == 0 { // those that can still be refunded, most likely
+		if s.Draw(2) == 0 { // recent charges, which most likely can still be refunded
 			recent = s.charges[max(0, len(s.charges)-1-s.Draw(3)):]
 		}
 		p := recent[s.Draw(len(recent))]
 		if p.key != q.Key || hasReset(before, p.subject) {
 			return
 		}
-		// Each unit is refunded once: a store doesn't remember which ones were.
+		// Each unit is refunded only once, because a store does not remember refunds.
 		q.subject, q.Rule, q.Receipt, q.refund = p.subject, s.families[p.family][0], p.receipt, p.id
 		s.forgetCharges(func(other modelCharge) bool { return other.id == p.id })
 		if n := p.receipt.N; n > 1 && s.Draw(2) == 0 {
 			q.Receipt.N = 1 + int64(s.Draw(int(n-1)))
 			p.receipt.N -= q.Receipt.N
-			if q.Rule.Algorithm() != "gcra" { // a second refund finds no charge of a GCRA
+			if q.Rule.Algorithm() != "gcra" { // a GCRA accepts only one refund of a charge
 				s.charges = append(s.charges, p)
 			}
 		}
@@ -294,7 +293,7 @@ func (s *Sequence) forgetCharges(which func(modelCharge) bool) {
 	s.charges = kept
 }
 
-// pendingUnits returns the units that takes charge to a counter.
+// pendingUnits returns the number of units that takes charge to c.
 func pendingUnits(takes []modelOp, c *counter) (n int64) {
 	for _, q := range takes {
 		if q.counter == c {
@@ -319,7 +318,7 @@ func hasTooLarge(group []modelOp) bool {
 	return false
 }
 
-// prepaidUnits returns how many units of a GCRA leak during the op's Prepaid, rounded up.
+// prepaidUnits returns the number of units of a GCRA that come back during the op's Prepaid, rounded up.
 func prepaidUnits(op ratelimit.Op) int64 {
 	per := op.Rule.Per().Microseconds()
 	return (op.Prepaid.Microseconds()*op.Rule.Limit() + per - 1) / per

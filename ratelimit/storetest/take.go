@@ -21,32 +21,6 @@ func (h harness) refund(r ratelimit.Rule, key string, c ratelimit.Receipt) bool 
 	return h.do(ratelimit.Op{Rule: r, Key: key, Kind: ratelimit.Refund, Receipt: c})[0].Allowed
 }
 
-func testRefundExpired(h harness) {
-	r := perMinute(h, 10)
-	charge := h.doOne(ratelimit.Take, r, "k", 3).Receipt
-	requireEqual(h, "refund of nothing", h.refund(r, "k", ratelimit.Receipt{}), false)
-	requireEqual(h, "refund of an unknown key", h.refund(r, "other", charge), false)
-	h.clock.Advance(time.Microsecond)
-	h.doOne(ratelimit.Reset, r, "k", 0)
-	h.doOne(ratelimit.Take, r, "k", 5)
-	requireEqual(h, "refund of a charge before the reset", h.refund(r, "k", charge), false)
-	requireEqual(h, "count", h.count(r, "k", 0), 5)
-
-	charge = h.doOne(ratelimit.Take, r, "k", 3).Receipt
-	h.clock.Advance(600 * time.Second)
-	h.doOne(ratelimit.Take, r, "k", 5)
-	requireEqual(h, "refund within the span", h.refund(r, "k", charge), true)
-	charge = h.doOne(ratelimit.Take, r, "k", 3).Receipt
-	h.clock.Advance(605 * time.Second)
-	h.doOne(ratelimit.Take, r, "k", 5)
-	requireEqual(h, "refund beyond the span", h.refund(r, "k", charge), false)
-	requireEqual(h, "count", h.count(r, "k", 0), 5)
-	// The bucket that has taken the old one's place in a ring is over, too.
-	h.clock.Advance(5 * time.Second)
-	requireEqual(h, "refund a bucket later", h.refund(r, "k", charge), false)
-	requireEqual(h, "count", h.count(r, "k", 0), 5)
-}
-
 func testInvalid(h harness) {
 	r, counts := perMinute(h, 3), ratelimit.Buckets(ratelimit.BucketOptions{})
 	good := ratelimit.Op{Rule: r, Key: "k", N: 1, Kind: ratelimit.Take}
@@ -82,7 +56,7 @@ func testInvalid(h harness) {
 	requireEqual(h, "results of no ops", len(h.do()), 0)
 }
 
-// testOddKeys checks that different keys have different counters, whatever their bytes.
+// testOddKeys checks that different keys have different counters, also if they have unusual bytes.
 func testOddKeys(h harness) {
 	r := perMinute(h, 100)
 	keys := []string{
