@@ -12,22 +12,22 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// denial is the store's latest denial of a key by a rule. It is immutable once it is in a table. Times are by the layer's
-// clock.
+// denial is the store's latest denial of a key by a rule. It does not change while it is in a table. Times are by the
+// layer's clock.
 type denial struct {
 	key     string
 	rule    ratelimit.Rule
-	n       int64 // takes of n units or more are denied, deniesNone if takes are not denied
+	n       int64 // takes of n or more units are denied; deniesNone means that all takes may pass
 	until   time.Duration
-	blocked bool // the rule's Block denies all takes
+	blocked bool // whether the rule's Block denies all takes
 
-	remaining int64         // as the store reported
+	remaining int64         // as the store reported it
 	reset     time.Duration // when the full quota is back
 }
 
 const deniesNone = math.MaxInt64
 
-// result returns the result of a take of n units that d or another denial in its group denies.
+// result returns the result of a take of n units, in a group that d or another denial denies.
 func (d *denial) result(n int64, now time.Duration) ratelimit.Result {
 	res := ratelimit.Result{
 		Source: ratelimit.FromDenyCache, Limit: d.rule.Limit(), Violated: n >= d.n,
@@ -48,24 +48,26 @@ func (d *denial) isAbout(key string, r ratelimit.Rule) bool { return d.rule == r
 // ways is the number of denials in a set.
 const ways = 8
 
-// denialTable is a bounded table of denials. All denials of a key are in one set. A full set replaces the denial that
-// ends first. Denials that have ended stay until they are replaced, so there is no timer. Readers take no lock.
+// denialTable is a table of denials with a fixed size. All denials of a key are in the same set. A new denial in a
+// full set replaces the one that ends first. A denial that has ended stays until it is replaced, so the table needs
+// no timer. Readers take no lock.
 type denialTable struct {
 	seed maphash.Seed
-	sets []denialSet // their number is a power of two
+	sets []denialSet // the number of sets is a power of two
 }
 
-// denialSet fills two cache lines.
+// A denialSet has the size of two cache lines.
 type denialSet struct {
 	tags    [ways]atomic.Uint32 // a hash of each key, which avoids most comparisons
 	entries [ways]atomic.Pointer[denial]
-	// version changes when denials may have become wrong. Then the results of earlier calls are not added.
+	// version changes when denials of the set may have become wrong. A result that was requested before the change is
+	// then not added.
 	version atomic.Uint64
 	mu      sync.Mutex // held while the fields above change
 	_       [16]byte
 }
 
-// newDenialTable returns a table for at least n denials.
+// newDenialTable returns a table that has places for at least n denials.
 func newDenialTable(n int) *denialTable {
 	sets := 1 << bits.Len(uint((n-1)/ways))
 	return &denialTable{seed: maphash.MakeSeed(), sets: make([]denialSet, sets)}
@@ -90,8 +92,8 @@ func (s *denialSet) find(tag uint32, key string, r ratelimit.Rule, now time.Dura
 	return nil
 }
 
-// add adds d if the set still has the version. It replaces an earlier denial of the key by the rule, unless that one
-// denies more, or the same for longer.
+// add adds d if the set still has the given version. It keeps an earlier denial of the key by the rule if that denial
+// denies more than d, or as much for longer.
 func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,8 @@ func (s *denialSet) add(tag uint32, d *denial, version uint64, now time.Duration
 	s.putLocked(tag, d, now)
 }
 
-// replace replaces the denial of the key by the rule with d. If d has ended, it removes the denials of the counter.
+// replace replaces the denial of d's key by d's rule with d. If d has ended, it removes all denials of the counter
+// instead.
 func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +118,7 @@ func (s *denialSet) replace(tag uint32, d *denial, now time.Duration) {
 	s.removeLocked(d.key, d.rule)
 }
 
-// putLocked replaces the denial of the key by the rule with d. If there is none, d takes a free place or replaces the
+// putLocked replaces the denial of d's key by d's rule with d. If there is none, d takes a free place or replaces the
 // denial that ends first. The caller holds s.mu.
 func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 	place, first := 0, time.Duration(math.MaxInt64)
@@ -125,7 +128,7 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 			place = i
 			break
 		}
-		ends := now // free
+		ends := now // the place is free
 		if old != nil {
 			ends = max(now, old.until)
 		}
@@ -134,16 +137,16 @@ func (s *denialSet) putLocked(tag uint32, d *denial, now time.Duration) {
 		}
 	}
 	if old := s.entries[place].Load(); old != nil && old.key == d.key {
-		d.key = old.key // a copy
+		d.key = old.key // was cloned before
 	} else {
-		d.key = strings.Clone(d.key) // the key may be part of a large string
+		d.key = strings.Clone(d.key) // d.key may be part of a large string
 	}
 	s.tags[place].Store(tag)
 	s.entries[place].Store(d)
 }
 
-// forget removes the denials of a key's counter of r, including those of blocks, and changes the version. It returns the
-// new version if the old one was version, and otherwise version.
+// forget removes all denials of the key's counter for r, and changes the set's version. If the set had the given
+// version, forget returns the new version. Otherwise it returns the given version.
 func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +157,7 @@ func (s *denialSet) forget(key string, r ratelimit.Rule, version uint64) uint64 
 	return version
 }
 
-// removeLocked removes the denials of a key's counter of r. The caller holds s.mu.
+// removeLocked removes all denials of the key's counter for r. The caller holds s.mu.
 func (s *denialSet) removeLocked(key string, r ratelimit.Rule) {
 	for i := range s.entries {
 		if d := s.entries[i].Load(); d != nil && d.key == key && d.rule.Layout().ID == r.Layout().ID {

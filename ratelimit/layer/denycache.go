@@ -11,25 +11,27 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// DenyCacheOptions configures the layer that remembers the store's denials and repeats them while the store would. A
-// denied client then costs a look-up in memory instead of a call. The zero value is usable.
+// DenyCacheOptions configures the layer that remembers the store's denials and repeats them as long as the store
+// would deny. A denied client then costs a look-up in memory instead of a call of the store. The zero value is
+// usable.
 //
 // A denial of n units denies takes of n or more units by the same rule, until the time of the call plus RetryAfter. A
 // take that leaves no units counts as a denial of one unit. If a rule has a Block, the store sees every denial until
-// the block begins, and no denials during the block. A group of takes, such as a policy's, is denied if a take is
-// denied and the cache knows all other takes. All other ops go to the store.
+// the block begins, and no denials during the block. A group of takes, such as those of a policy, is denied if the
+// cache denies one of the takes and knows all others. All other ops go to the store.
 //
-// A take passes if and only if it would pass without the cache, with two exceptions. In both, the cache denies for longer,
-// until the reported RetryAfter at most. First, another process, or a failed call that took effect, may reset or refund the
-// counter, or charge a GCRA with a higher limit. Second, a store may evict counters, or have room again, earlier than it
-// reported.
+// The cache lets a take pass only if the store does. In two cases, it denies a take that would pass without the
+// cache, but at most until the reported RetryAfter. First, another process, or a failed call that took effect, may
+// reset or refund the counter, or charge a GCRA with a higher limit. Second, a store may evict counters, or have room
+// again, earlier than it reported.
 //
-// The results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time; a take of more units than
-// the denied one may have to wait longer. Remaining and ResetAfter are as reported. In a denied group, Violated marks the
-// takes that the cache knows to be denied.
+// The results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time. A take of more units
+// than the denied one may have to wait longer. Remaining and ResetAfter are as reported. In a denied group, Violated
+// marks the takes that the cache knows to be denied.
 type DenyCacheOptions struct {
-	// MaxKeys is the maximum number of denials, one for each key and rule, rounded up to a power of two of at least 8. A
-	// place takes 16 bytes, and 200 and the key's length while it is used. The zero value means 65,536.
+	// MaxKeys is the maximum number of denials. It is rounded up to a power of two of at least 8. Each key and rule
+	// needs a place of its own. A free place takes 16 bytes. A place in use takes 200 bytes more, and the key's
+	// length. The zero value means 65,536.
 	MaxKeys int
 }
 
@@ -51,7 +53,7 @@ func newDenyCache(inner ratelimit.Store, o DenyCacheOptions) (*denyCache, error)
 	return &denyCache{inner: inner, table: newDenialTable(o.MaxKeys), now: now}, nil
 }
 
-// DoOne allocates nothing if the cache has the denial.
+// DoOne allocates no memory if the cache denies the op.
 func (c *denyCache) DoOne(ctx context.Context, op ratelimit.Op) (res ratelimit.Result, err error) {
 	if ctx.Err() != nil {
 		return res, context.Cause(ctx)
@@ -68,13 +70,13 @@ func (c *denyCache) callOne(ctx context.Context, op ratelimit.Op, set *denialSet
 	ok, results := false, []ratelimit.Result{{}}
 	q := query{denyCache: c, ops: []ratelimit.Op{op}, results: results, set: set, tag: tag}
 	q.begin()
-	defer func() { q.end(ok) }() // even after a panic
+	defer func() { q.end(ok) }() // also after a panic
 	results[0], err = c.inner.DoOne(ctx, op)
 	ok = err == nil
 	return results[0], err
 }
 
-// Do runs all groups that the cache does not deny in one call of the store.
+// Do runs all groups that the cache does not deny in a single call of the store.
 func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 		set, tag := c.table.setFor(group[0].Key)
 		queries = append(queries, query{denyCache: c, from: from, ops: group, results: rest.out[from : from+len(group)], set: set, tag: tag})
 	}
-	if len(queries) == 1 || !slices.ContainsFunc(ops, mayInvalidate) { // otherwise one group may lift the denial of another
+	if len(queries) == 1 || !slices.ContainsFunc(ops, mayInvalidate) { // otherwise one group may end the denial of another
 		now := c.now()
 		queries = slices.DeleteFunc(queries, func(q query) bool { return q.set.answer(q.tag, q.ops, q.results, now) })
 	}
@@ -95,7 +97,7 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 			rest.add(op, queries[i].from+j)
 		}
 	}
-	defer func() { // even after a panic
+	defer func() { // also after a panic
 		for i := range queries {
 			queries[i].end(ok)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storetest"
 )
 
-// forward is a clock that goes back only while the cache has no denial: the cache's own clock is
-// monotonic, so it can't follow a store's clock that goes back.
+// forward is a clock that goes back only while the cache has no denial. The cache's own clock is monotonic, so it
+// cannot follow a store's clock that goes back.
 type forward struct {
 	*storetest.ManualClock
 	cache *denyCache
@@ -23,12 +23,12 @@ func (c *forward) Advance(d time.Duration) {
 		if c.cache.table.any(c.cache.now()) {
 			return
 		}
-		c.cache.table.clear() // what has ended must not begin again
+		c.cache.table.clear() // otherwise denials that have ended would be valid again
 	}
 	c.ManualClock.Advance(d)
 }
 
-// any reports whether a denial lasts beyond now.
+// any reports whether the table has a denial that ends after now.
 func (t *denialTable) any(now time.Duration) bool {
 	for i := range t.sets {
 		for j := range t.sets[i].entries {
@@ -58,7 +58,7 @@ func memoryOf(tb require.TestingT, clock *forward) *memstore.Store {
 	return store
 }
 
-// cacheAround returns a cache that reads clock.
+// cacheAround returns a cache around inner that reads the time from clock.
 func cacheAround(tb require.TestingT, inner ratelimit.Store, clock *forward, o DenyCacheOptions) *denyCache {
 	c, err := newDenyCache(inner, o)
 	require.NoError(tb, err)

@@ -29,7 +29,7 @@ func (c *opCounter) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	return storespy.Func(c.Do).DoOne(ctx, op)
 }
 
-// storePair is two stores with one clock, one of them behind a cache. Both run the same ops.
+// storePair has two stores with the same clock. One of them is behind a cache. Both run the same ops.
 type storePair struct {
 	*rapid.T
 	clock         *forward
@@ -46,7 +46,7 @@ type receiptPair struct {
 	alone, cached ratelimit.Receipt
 }
 
-// ruleFamilies returns groups of rules that share a counter, of every algorithm.
+// ruleFamilies returns rules of all algorithms. The rules of a family share a counter.
 func ruleFamilies() (all [][]ratelimit.Rule) {
 	const s = time.Second
 	for _, block := range []ratelimit.Block{{}, {After: 2, For: 3 * s}, {After: 1, For: s}} {
@@ -67,7 +67,7 @@ func ruleFamilies() (all [][]ratelimit.Rule) {
 	return all
 }
 
-// newStorePair returns a pair that mostly gets ops of the same family.
+// newStorePair returns a pair whose ops mostly have rules of the same family.
 func newStorePair(rt *rapid.T, family int, around func(ratelimit.Store, *forward) ratelimit.Store) *storePair {
 	clock, all := newForwardClock(), ruleFamilies()
 	w := &storePair{T: rt, clock: clock, alone: memoryOf(rt, clock), inner: &opCounter{Store: memoryOf(rt, clock)}}
@@ -79,7 +79,7 @@ func newStorePair(rt *rapid.T, family int, around func(ratelimit.Store, *forward
 
 func (w *storePair) draw(n int) int { return rapid.IntRange(0, n-1).Draw(w.T, "") }
 
-// step runs the same ops on both, and returns how their results differ.
+// step runs the same ops on both stores. It returns an error if their results differ.
 func (w *storePair) step() error {
 	w.clock.Advance([]time.Duration{0, time.Microsecond, 7 * time.Millisecond, 300 * time.Millisecond, time.Second}[w.draw(5)])
 	key := fmt.Sprint("key", max(0, w.draw(7)-5))
@@ -104,14 +104,15 @@ func (w *storePair) step() error {
 	return w.compare(group, got, want)
 }
 
-// group draws ops: mostly a single take, otherwise some of any kind.
+// group draws random ops: usually a single take, and otherwise several ops of any kind. refunds has the receipts of
+// the ops that are refunds.
 func (w *storePair) group(key string) (ops []ratelimit.Op, refunds []*receiptPair) {
 	n := max(1, w.draw(9)-5)
 	for range n {
 		family := w.families[w.draw(len(w.families))]
 		op := ratelimit.Op{Key: key, Rule: family[w.draw(len(family))], N: int64(1 + w.draw(4)), Kind: ratelimit.Take}
 		var refund *receiptPair
-		switch w.draw(24) { // small numbers are drawn more often
+		switch w.draw(24) { // rapid draws small numbers more often than large ones
 		case 13:
 			op.Kind = ratelimit.Reset
 		case 14, 21:
@@ -149,7 +150,7 @@ func (w *storePair) compare(ops []ratelimit.Op, got, want []ratelimit.Result) er
 	return nil
 }
 
-// run takes some steps, and returns the first difference.
+// run makes some steps. It returns the first error.
 func (w *storePair) run() error {
 	for range rapid.IntRange(20, 80).Draw(w.T, "steps") {
 		if err := w.step(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// TestLateDenialDoesNotUndoAReset has a take that the store denies before a reset, and whose
-// result arrives after it.
+// TestLateDenialDoesNotUndoAReset checks that the cache ignores a denial that the store decided before a reset, if
+// the denial arrives after the reset.
 func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 	for _, kind := range []ratelimit.Kind{ratelimit.Reset, ratelimit.Refund} {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 				assert.NoError(t, err)
 				assert.False(t, res.Allowed)
 			})
-			synctest.Wait() // it is decided
+			synctest.Wait() // the store has decided the take
 			hold := slow.hold
 			slow.hold = nil
 			_, err = c.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: kind, Receipt: paid.Receipt})
@@ -53,7 +53,7 @@ func TestLateDenialDoesNotUndoAReset(t *testing.T) {
 	}
 }
 
-// slowStore is a store that decides at once, and returns late.
+// slowStore is a store that decides at once. If hold is not nil, it returns the result only when hold is closed.
 type slowStore struct {
 	ratelimit.Store
 	hold chan struct{}
@@ -71,7 +71,8 @@ func (s *slowStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-// TestResetBeforeATakeInAList has a denied key that a group resets before another takes.
+// TestResetBeforeATakeInAList checks that a take of a denied key passes if it follows a reset in the same list of
+// ops.
 func TestResetBeforeATakeInAList(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(1), 1)
@@ -81,7 +82,8 @@ func TestResetBeforeATakeInAList(t *testing.T) {
 	require.True(t, results[1].Allowed)
 }
 
-// TestFailedResetForgetsDenials has resets that fail or panic.
+// TestFailedResetForgetsDenials checks that the cache does not repeat a denial after a reset or refund that failed or
+// panicked, because the store may have run it.
 func TestFailedResetForgetsDenials(t *testing.T) {
 	for name, first := range map[string]func(context.Context) error{
 		"error": func(context.Context) error { return errBroken },

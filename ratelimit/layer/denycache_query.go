@@ -16,12 +16,12 @@ type query struct {
 	set     *denialSet
 	tag     uint32
 
-	version uint64        // of the set when the store was called
-	sent    time.Duration // the time of the call
+	version uint64        // the set's version before the call of the store
+	sent    time.Duration // the time before the call
 }
 
-// mayInvalidate reports whether an op may lift earlier denials. A charge of a GCRA releases the units that have leaked at
-// the rate of its own rule, so it may lift the denials of rules with a lower rate.
+// mayInvalidate reports whether an op may end earlier denials. A charge of a GCRA also frees the units that have
+// leaked at the rate of its own rule. So it may end the denials of rules with a lower rate.
 func mayInvalidate(op ratelimit.Op) bool {
 	switch op.Kind {
 	case ratelimit.Refund, ratelimit.Reset:
@@ -33,8 +33,8 @@ func mayInvalidate(op ratelimit.Op) bool {
 	}
 }
 
-// answer sets the results of a denied group of takes. It returns false if the set does not know all takes, or if no
-// take is denied.
+// answer sets the results of a group of takes and returns true, if the set knows all takes and denies at least one of
+// them. Otherwise it returns false.
 func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.Result, now time.Duration) bool {
 	known, denied := make([]*denial, 0, 8), false
 	for i := range ops {
@@ -55,7 +55,7 @@ func (s *denialSet) answer(tag uint32, ops []ratelimit.Op, results []ratelimit.R
 	return denied
 }
 
-// unitsUpTo returns the number of units that must pass together if take i of a group passes.
+// unitsUpTo returns the number of units that a group charges to the counter of take i, up to and including take i.
 func unitsUpTo(ops []ratelimit.Op, i int) int64 {
 	return ops[i].N + storage.Pending(ops[:i], ops[i].Rule.Layout().ID)
 }
@@ -63,12 +63,12 @@ func unitsUpTo(ops []ratelimit.Op, i int) int64 {
 // begin records the version and the time before the store runs the group.
 func (q *query) begin() { q.version, q.sent = q.set.version.Load(), q.now() }
 
-// end records the denials in the results. ok is false if the call failed, which may have taken effect.
+// end records the denials in the results. ok is false if the call failed. A failed call may have taken effect.
 func (q *query) end(ok bool) {
 	for i, op := range q.ops {
 		if mayInvalidate(op) && (!ok || q.results[i].Allowed || q.results[i].Source != ratelimit.FromStore) {
 			if version := q.set.forget(op.Key, op.Rule, q.version); len(q.ops) == 1 {
-				q.version = version // the result is newer than the charge
+				q.version = version // the op's own result is still right after the change
 			}
 		}
 	}
@@ -82,12 +82,13 @@ func (q *query) end(ok bool) {
 	for i := range q.ops {
 		op, res := &q.ops[i], &q.results[i]
 		if last > 0 && op.Kind == ratelimit.Take && !res.Allowed && !res.Violated && op.Rule.Block().After == 0 && res.Source == ratelimit.FromStore {
-			q.keep(i, deniesNone, last) // so that the cache knows all takes of the group
+			q.keep(i, deniesNone, last) // the cache can repeat a denial of a group only if it knows all takes
 		}
 	}
 }
 
-// keepDenial adds the denial that the result of op i implies, and returns the time of its end.
+// keepDenial adds the denial that the result of op i implies. It returns the time at which the denial ends, or 0 if
+// there is none.
 func (q *query) keepDenial(i int) time.Duration {
 	op, res := &q.ops[i], &q.results[i]
 	wait, n := denialTime(op, res), int64(1)

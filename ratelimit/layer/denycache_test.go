@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// denyTest is a cache around a spy, with a clock that stands still.
+// denyTest is a cache around a spy. The test moves the clock of both.
 type denyTest struct {
 	*testing.T
 	*denyCache
@@ -30,7 +30,7 @@ func newDenyTest(t *testing.T, o DenyCacheOptions) *denyTest {
 	return &denyTest{t, cacheAround(t, s, clock, o), s, clock}
 }
 
-// do runs ops, and requires that many calls of the store.
+// do runs ops. It requires that they cause this number of calls of the store.
 func (d *denyTest) do(calls int, ops ...ratelimit.Op) []ratelimit.Result {
 	d.Helper()
 	d.spy.Drain()
@@ -77,7 +77,7 @@ func TestDenialIsRepeated(t *testing.T) {
 		d.take(1, r, 7)
 		d.take(1, r, 5)
 		require.True(t, d.take(1, r, 3).Allowed, "less than what was denied")
-		if r.Algorithm() != "gcra" { // whose charges end denials
+		if r.Algorithm() != "gcra" { // a charge of a GCRA ends its denials
 			d.take(0, r, 5)
 			require.True(t, d.take(1, r.WithLimit(15), 5).Allowed, "a higher limit")
 		}
@@ -102,8 +102,8 @@ func TestTakeOfTheLastUnitIsADenialOfTheNext(t *testing.T) {
 	}
 }
 
-// TestDenialOfAWindowIncludesSmallerTakes has a take that is smaller than the one denied, and
-// still larger than what remains.
+// TestDenialOfAWindowIncludesSmallerTakes checks that the denial of a take in a window also denies a smaller take, if
+// even fewer units remain.
 func TestDenialOfAWindowIncludesSmallerTakes(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{})
 	d.take(1, windowOf(10), 7)
@@ -141,7 +141,7 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	for range 2 {
 		require.True(t, d.do(1, group...)[0].Allowed)
 	}
-	denied := d.do(1, group...) // nothing is known of the day
+	denied := d.do(1, group...) // the cache knows no denial by the rule day
 	again := d.do(0, group...)
 	for i := range denied {
 		require.Equal(t, ratelimit.FromDenyCache, again[i].Source)
@@ -154,10 +154,10 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	require.True(t, d.take(1, day, 1).Allowed, "it denies nothing by itself")
 	d.do(0, group[1:]...)
 	d.do(1, append(group, ratelimit.Op{Rule: day, Key: "k", N: 1, Kind: ratelimit.Peek})...)
-	d.do(1, append(group, take(gcra(5), "k", 1))...) // nothing was known of it
+	d.do(1, append(group, take(gcra(5), "k", 1))...) // the cache knew no denial by this rule
 	d.do(0, append(group, take(gcra(5), "k", 1))...)
 
-	// Other groups of the list go to the store, in one call.
+	// The cache denies some groups of a list, and the others go to the store in a single call.
 	all := d.do(1, append(group, take(second, "other", 1), take(second, "k", 1), take(day, "another", 1))...)
 	require.Equal(t, ratelimit.FromDenyCache, all[1].Source)
 	require.True(t, all[2].Allowed)
@@ -167,7 +167,6 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	require.True(t, d.do(1, group...)[0].Allowed)
 }
 
-// TestFullSetForgetsTheDenialThatEndsFirst has more keys than places.
 func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{MaxKeys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }
@@ -185,7 +184,7 @@ func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	require.False(t, d.do(0, take(windowOf(1), "new", 1))[0].Allowed, "in the place of one that has ended")
 }
 
-// In TestKeysWithOneHashAreDistinct, the keys have the same set and the same hash.
+// TestKeysWithOneHashAreDistinct checks that a set distinguishes keys that have the same tag.
 func TestKeysWithOneHashAreDistinct(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	for i := range ways {
@@ -205,20 +204,20 @@ func TestKeysWithOneHashAreDistinct(t *testing.T) {
 	}
 }
 
-// TestKeyIsCloned has keys that are parts of something large.
+// TestKeyIsCloned checks that a denial does not keep a large string in memory if its key is a part of the string.
 func TestKeyIsCloned(t *testing.T) {
 	s, r := &newDenialTable(1).sets[0], windowOf(1)
 	large := strings.Repeat("k", 1<<20)
 	s.add(7, &denial{key: large[:1], rule: r, n: 1, until: time.Hour}, 0, 0)
 	require.Equal(t, "k", s.find(7, "k", r, 0).key)
-	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", r, 0).key), "it is not kept alive")
+	require.False(t, unsafe.StringData(large) == unsafe.StringData(s.find(7, "k", r, 0).key), "the large string is not kept alive")
 	before := s.find(7, "k", r, 0)
 	s.add(7, &denial{key: large[1:2], rule: r, n: 1, until: 2 * time.Hour}, 0, 0)
 	require.NotSame(t, before, s.find(7, "k", r, 0))
 	require.Equal(t, time.Duration(2)*time.Hour, s.find(7, "k", r, 0).until)
 }
 
-// TestDenialsOfOneRule adds two denials for the same key and rule.
+// TestDenialsOfOneRule checks which of two denials a set keeps if both have the same key and rule.
 func TestDenialsOfOneRule(t *testing.T) {
 	r := windowOf(10)
 	for name, tt := range map[string]struct{ first, second, want denial }{
@@ -238,8 +237,8 @@ func TestDenialsOfOneRule(t *testing.T) {
 	}
 }
 
-// TestConcurrentTakesReachTheLimit has many callers, with tiers, weights and refunds, and the
-// real clock.
+// TestConcurrentTakesReachTheLimit checks that concurrent callers get exactly the units of the limit. They use two
+// rules, takes of several units, refunds and the real clock.
 func TestConcurrentTakesReachTheLimit(t *testing.T) {
 	m, err := memstore.New(memstore.Options{})
 	require.NoError(t, err)
@@ -275,7 +274,7 @@ func TestConcurrentTakesReachTheLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for { // the units that a late refund returned
+	for { // takes the units that late refunds have given back
 		res, err := c.DoOne(t.Context(), take(long, "k", 1))
 		require.NoError(t, err)
 		if !res.Allowed {

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// A store with a deny cache and with failover always answers in time.
+// A store with a deny cache and failover always answers in time.
 func Example() {
 	store, err := memstore.New(memstore.Options{}) // or redisstore.New
 	if err != nil {
@@ -39,7 +39,7 @@ func Example() {
 	// false deny cache <nil>
 }
 
-// If the store fails, logins are denied, and all other rules allow a share of their limits.
+// If the store fails, logins are denied. All other rules allow a share of their limits.
 func ExampleNew_failoverOptions_modeFor() {
 	login := ratelimit.GCRA(5, time.Minute).WithName("login")
 	search := ratelimit.GCRA(60, time.Minute).WithName("search")

@@ -12,9 +12,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// A deny list and a deny cache around a store.
+// This example puts a deny list and a deny cache around a store.
 func ExampleNew() {
-	store, err := memstore.New(memstore.Options{}) // or one on Redis
+	store, err := memstore.New(memstore.Options{}) // or redisstore.New
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func ExampleNew() {
 	// search:203.0.113.7: false, by the deny list
 }
 
-// A lower limit as a shadow rule, before it is enforced.
+// This example tries out a lower limit as a shadow rule before it is enforced.
 func ExampleNew_shadow() {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// Mode is the way in which the layer of [FailoverOptions] answers takes, peeks and adds without the store.
+// Mode says how the layer of [FailoverOptions] answers takes, peeks and adds without the store.
 type Mode uint8
 
 const (
 	// Closed returns an [*UnavailableError], which becomes a 503. It is the default, because a limit may protect
-	// logins, and an attacker may be able to make its store fail.
+	// logins, and an attacker may be able to make the store fail.
 	Closed Mode = iota
 	// Open allows every op and counts nothing.
 	Open
-	// Local counts in this process's memory, with the rule's limit divided by [FailoverOptions.Replicas]. A key starts
-	// with its share of the units that the store last reported as remaining for the rule.
+	// Local counts in the memory of this process, with the rule's limit divided by [FailoverOptions.Replicas]. A key
+	// starts with its share of the units that remained in the store's last report.
 	Local
 )
 
@@ -40,30 +40,34 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// FailoverOptions configures the layer that answers in time, even if the store fails. The zero value is usable.
+// FailoverOptions configures the layer that answers in time even if the store fails. The zero value is usable.
 //
-// When a call of the store fails or the circuit breaker is open, the rule's [Mode] decides the result of takes, peeks
+// If a call of the store fails or the circuit breaker is open, the rule's [Mode] decides the result of takes, peeks
 // and adds. The result's source is [ratelimit.FromFailover]. Unknown fields are 0, and there is no receipt. The
-// strictest mode in a group applies to the whole group, and a group with a denied take charges nothing. Counts,
-// refunds and resets need the store's counter: they, and all ops of the same call, return an [*UnavailableError] in
-// every mode.
+// strictest mode in a group applies to the whole group. A group with a denied take charges nothing. Counts, refunds
+// and resets need the store's counter. They return an [*UnavailableError] in every mode, and so do all other ops of
+// the same call.
 //
-// The breaker opens if Ratio of at least ten calls in the last second (or two Timeouts) failed, or if ten calls failed in
-// sequence and none has succeeded for a Timeout. Denials, invalid ops and callers that leave do not count as failures. A
-// panic of the store does; it is logged. A call is never repeated, and a failed call may have charged.
-// While 256 calls are in flight that have timed out, no other call begins.
+// The breaker opens if at least ten calls ended in the last second (or in two Timeouts, if these are longer) and the
+// share Ratio of them failed. It also opens if ten calls in sequence failed and none has succeeded for a Timeout.
+// Denials, invalid ops and callers that leave do not count as failures. A panic of the store counts as a failure and
+// is logged. No call is repeated. A failed call may have charged. While 256 calls are in flight that have timed out,
+// no other call begins.
 type FailoverOptions struct {
-	// Timeout is the time in which the store has to answer. It should be well below the deadlines of callers, because
-	// a caller that leaves earlier does not count as a failure. The zero value means 50 ms.
+	// Timeout is the time within which the store has to answer. It should be much shorter than the deadlines of
+	// callers, because a call whose caller leaves before the Timeout does not count as a failure. The zero value
+	// means 50 ms.
 	Timeout time.Duration
-	// Mode applies to all rules if ModeFor is nil. The zero value means Closed.
+	// Mode is the mode of all rules if ModeFor is nil. The zero value means Closed.
 	Mode Mode
-	// ModeFor, if not nil, returns the mode of a rule. It is called concurrently and must be fast.
+	// ModeFor returns the mode of a rule. It is called concurrently and must be fast. Nil means that all rules have
+	// Mode.
 	ModeFor func(ratelimit.Rule) Mode
-	// Replicas is the number of processes that share a limit in Local. Each has at least 1 unit. The zero value means 1.
+	// Replicas is the number of processes that share a limit in mode Local. Each process has at least 1 unit. The
+	// zero value means 1.
 	Replicas int
-	// MaxKeys is the maximum number of keys that Local counts, and for which it remembers the remaining units. The zero
-	// value means 65,536, which take up to 16 MB plus the keys.
+	// MaxKeys is the maximum number of keys that Local counts, and the maximum number of keys whose remaining units
+	// it remembers. The zero value means 65,536. These take up to 16 MB plus the keys.
 	MaxKeys int
 	// Ratio is the share of failed calls that opens the breaker, above 0 and at most 1. The zero value means 0.5.
 	Ratio float64
@@ -74,9 +78,9 @@ type FailoverOptions struct {
 	Logger *slog.Logger
 }
 
-// The bounds of the breaker.
+// The limits of the breaker.
 const (
-	minCalls       = 10 // for Ratio to count
+	minCalls       = 10 // the number of calls from which on Ratio counts
 	maxConsecutive = 10
 	maxAbandoned   = 256
 )
@@ -115,9 +119,9 @@ type failover struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	outage  outage
 	local   *memstore.Store // nil if no rule has the mode Local
-	known   *denialTable    // the units that the store last reported as remaining, for local
+	known   *denialTable    // the remaining units that the store last reported; nil if local is nil
 
-	lastSuccess atomic.Int64 // of a call, in nanoseconds since start
+	lastSuccess atomic.Int64 // the time of the last successful call, in nanoseconds since start
 	abandoned   atomic.Int64
 	failed      atomic.Int64
 	answered    atomic.Int64
@@ -145,7 +149,7 @@ func (f *failover) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Resu
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	return f.run(ctx, slices.Clone(ops)) // the caller may change ops while an abandoned call runs
+	return f.run(ctx, slices.Clone(ops)) // the caller may change its ops while an abandoned call still runs
 }
 
 func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
@@ -156,7 +160,7 @@ func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 	return results[0], nil
 }
 
-// run runs ops, which must not change meanwhile.
+// run runs ops. The caller must not change ops afterwards, because an abandoned call may still use them.
 func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
@@ -169,13 +173,13 @@ func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return f.answer(ctx, ops, err)
 }
 
-// FailoverStats holds the counters and the state of a failover layer. See [FailoverOptions].
+// FailoverStats has the counters and the state of the layer that [FailoverOptions] configures.
 type FailoverStats struct {
-	Down      bool  // the circuit breaker is open
-	Outages   int64 // the number of times that it opened
-	Failed    int64 // calls of the store that failed
-	Answered  int64 // calls that were answered without the store
-	Abandoned int64 // calls in flight whose callers have their answer
+	Down      bool  // whether the circuit breaker is open
+	Outages   int64 // the number of times that the breaker opened
+	Failed    int64 // the number of calls of the store that failed
+	Answered  int64 // the number of calls that were answered without the store
+	Abandoned int64 // the number of calls in flight whose callers already have their answers
 }
 
 func (f *failover) Stats() FailoverStats {

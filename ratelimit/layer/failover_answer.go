@@ -14,8 +14,9 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// UnavailableError means that the store failed, and that the rule's [Mode] is Closed or the op needs the store. It wraps
-// [ratelimit.ErrStore], so a middleware with FailOpen lets the request through. Its response is a 503.
+// UnavailableError means that the store failed, and that either the rule's [Mode] is Closed or the op needs the
+// store. It wraps [ratelimit.ErrStore], so a middleware with FailOpen lets the request through. Its response is a
+// 503.
 type UnavailableError struct {
 	// RetryAfter is the maximum time until the store is called again.
 	RetryAfter time.Duration
@@ -44,7 +45,7 @@ func (e *UnavailableError) Problem() (status int, members map[string]any) {
 	}
 }
 
-// answer answers ops after the store failed with err.
+// answer returns the results of ops after the store failed with err.
 func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([]ratelimit.Result, error) {
 	unavailable := &UnavailableError{RetryAfter: f.o.Retry, Err: err}
 	for i := range ops {
@@ -74,7 +75,7 @@ func (f *failover) mode(r ratelimit.Rule) Mode {
 	return f.o.Mode
 }
 
-// answerGroup counts the ops of a group if one of them is Local, and otherwise allows them.
+// answerGroup counts the ops of a group locally if one of them has the mode Local. Otherwise, it allows them.
 func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	out := make([]ratelimit.Result, len(ops))
 	for i := range ops {
@@ -86,7 +87,7 @@ func (f *failover) answerGroup(ctx context.Context, ops []ratelimit.Op) ([]ratel
 	return out, nil
 }
 
-// observeRemaining records the units that the store reports as remaining, for rules that may be counted locally.
+// observeRemaining records the remaining units that the store reported for rules with the mode Local.
 func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Result, sent time.Duration) {
 	if f.local == nil {
 		return
@@ -104,8 +105,8 @@ func (f *failover) observeRemaining(ops []ratelimit.Op, results []ratelimit.Resu
 	}
 }
 
-// countLocally runs a group with this process's share of each limit. It denies a take of more than the share, which may
-// pass when the store is back.
+// countLocally runs a group with this process's share of each limit. It denies a take that is larger than the share.
+// Such a take may pass when the store is back.
 func (f *failover) countLocally(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	shares := slices.Clone(ops)
 	for i := range ops {
@@ -122,27 +123,27 @@ func (f *failover) countLocally(ctx context.Context, ops []ratelimit.Op) ([]rate
 	return results, err
 }
 
-// shareOf returns the rule with this process's share of the limit.
+// shareOf returns r with this process's share of the limit.
 func (f *failover) shareOf(r ratelimit.Rule) ratelimit.Rule {
 	replicas := int64(f.o.Replicas)
 	if replicas == 1 || r.Limit() == 0 {
 		return r
 	}
 	share := r.WithLimit(max(1, r.Limit()/replicas))
-	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // the burst was chosen
+	if share.Burst() == r.Burst() && r.Algorithm() == "gcra" { // the burst does not depend on the limit
 		share = share.WithBurst(max(1, r.Burst()/replicas))
 	}
 	return share
 }
 
-// chargeUsed charges a local counter with the units that the store reported as used, unless it has counted more. They
-// count as used now, and so leave the window no earlier than in the store.
+// chargeUsed charges a local counter so that no more units remain in it than the store reported. The charge is made
+// at the current time, so its units leave the window no earlier than they do in the store.
 func (f *failover) chargeUsed(ctx context.Context, op *ratelimit.Op, share ratelimit.Rule) {
 	set, tag := f.known.setFor(op.Key)
 	if set.find(tag, op.Key, op.Rule, f.now()) == nil {
 		return
 	}
-	set.mu.Lock() // other callers wait until the counter is charged
+	set.mu.Lock() // the other callers of the key wait until the counter is charged
 	defer set.mu.Unlock()
 	d := set.find(tag, op.Key, op.Rule, f.now())
 	if d == nil {
@@ -156,7 +157,7 @@ func (f *failover) chargeUsed(ctx context.Context, op *ratelimit.Op, share ratel
 		charge.Kind, charge.N = ratelimit.Add, res.Remaining-remaining
 		_, err = f.local.DoOne(ctx, charge)
 	}
-	if err == nil { // otherwise ctx has ended, and the next caller charges it
+	if err == nil { // after an error, such as the end of ctx, the next caller charges the counter
 		set.removeLocked(op.Key, op.Rule)
 	}
 }

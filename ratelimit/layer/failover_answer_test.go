@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// passes takes units one by one until a take is denied, and returns their number.
+// passes takes single units until a take is denied. It returns the number of units that passed.
 func (f *failoverTest) passes(r ratelimit.Rule, key string) (n int) {
 	f.Helper()
 	for {
@@ -50,7 +50,8 @@ func TestLocalHasAShareOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestLocalStartsWithWhatRemains has some units used before the store fails.
+// TestLocalStartsWithWhatRemains checks that a local counter starts with its share of the units that remained before
+// the store failed.
 func TestLocalStartsWithWhatRemains(t *testing.T) {
 	for _, r := range localRules(12) {
 		for _, tt := range []struct {
@@ -67,14 +68,15 @@ func TestLocalStartsWithWhatRemains(t *testing.T) {
 				require.Equal(t, tt.want, f.passes(r, "k"), "%v, %+v", r, tt)
 				require.Equal(t, 12/tt.replicas, f.passes(r, "stranger"), "%v, %+v", r, tt)
 				f.back()
-				f.down() // what passed meanwhile was counted here, and is not forgotten
+				f.down() // the local counter still has the units that passed during the first outage
 				require.Zero(t, f.passes(r, "k"), "%v, %+v", r, tt)
 			})
 		}
 	}
 }
 
-// In TestLocalChargesWhatWasUsedOnce, units come back before the store's counter has its full quota again.
+// TestLocalChargesWhatWasUsedOnce checks that the units that were used before the failure are charged to the local
+// counter only once, although they come back while the store is down.
 func TestLocalChargesWhatWasUsedOnce(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
 		r := gcra(10)
@@ -106,7 +108,7 @@ func TestLocalForgetsEndedCounters(t *testing.T) {
 	}
 }
 
-// TestTakeAboveAShareIsDenied has a take within the limit, but above the process's share.
+// TestTakeAboveAShareIsDenied checks that a take within the limit is denied if it is larger than the process's share.
 func TestTakeAboveAShareIsDenied(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, Replicas: 4}, func(t *testing.T, f *failoverTest) {
 		f.down()
@@ -124,7 +126,7 @@ func TestTakeAboveAShareIsDenied(t *testing.T) {
 	})
 }
 
-// TestEachRuleHasItsMode has a group of rules of several modes.
+// TestEachRuleHasItsMode checks that the strictest mode of a group's rules applies to the group.
 func TestEachRuleHasItsMode(t *testing.T) {
 	open, local, closed := gcra(5), windowOf(2), ratelimit.Throttle(time.Second)
 	modes := map[ratelimit.Rule]Mode{open: Open, local: Local, closed: Closed}
@@ -143,7 +145,7 @@ func TestEachRuleHasItsMode(t *testing.T) {
 		require.True(t, both[1].Violated)
 		_, err = f.Do(t.Context(), append(group, take(closed, "k", 1)))
 		require.ErrorAs(t, err, new(*UnavailableError))
-		// Each group by itself.
+		// The modes of one group do not affect another group of the list.
 		all, err := f.Do(t.Context(), append(group, take(open, "other", 1)))
 		require.NoError(t, err)
 		require.False(t, all[0].Allowed)
@@ -151,7 +153,8 @@ func TestEachRuleHasItsMode(t *testing.T) {
 	})
 }
 
-// TestLocalIsBounded has more keys than places, before and while the store fails.
+// TestLocalIsBounded checks that MaxKeys limits the keys that Local counts, and the keys whose remaining units it
+// remembers.
 func TestLocalIsBounded(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Local, MaxKeys: 100}, func(t *testing.T, f *failoverTest) {
 		keys := func(r ratelimit.Rule) {
@@ -171,7 +174,7 @@ func TestLocalIsBounded(t *testing.T) {
 		}
 		require.LessOrEqual(t, known, 128)
 		require.Greater(t, known, 100)
-		<-time.After(2 * time.Second) // so many successes are not soon outnumbered
+		<-time.After(2 * time.Second) // so that the breaker's window no longer has the many successes
 		f.down()
 		keys(gcra(10))
 		require.LessOrEqual(t, f.local.Len(), 100)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// underLoad starts callers that take in a loop, until stop returns true.
+// underLoad runs callers that take in a loop until stop returns true.
 func (f *failoverTest) underLoad(callers int, stop func() bool) {
 	var wg sync.WaitGroup
 	for i := range callers {
@@ -27,7 +27,7 @@ func (f *failoverTest) underLoad(callers int, stop func() bool) {
 	wg.Wait()
 }
 
-// during returns a stop that is true once d has passed.
+// during returns a function that reports whether d has passed.
 func during(d time.Duration) (stop func() bool) {
 	end := time.Now().Add(d)
 	return func() bool { return !time.Now().Before(end) }
@@ -35,18 +35,18 @@ func during(d time.Duration) (stop func() bool) {
 
 func (f *failoverTest) isDown() bool { return f.Stats().Down }
 
-// works is the function of a store that answers after 5 ms.
+// works makes the store succeed after 5 ms.
 func works(context.Context) error { <-time.After(5 * time.Millisecond); return nil }
 
-// In TestBreakerOpensUnderLoad, the store has answered thousands of calls before it fails.
+// TestBreakerOpensUnderLoad checks how soon the breaker opens if the store hangs after thousands of successful calls.
 func TestBreakerOpensUnderLoad(t *testing.T) {
 	for _, c := range []struct {
 		callers int
-		most    int           // calls
-		within  time.Duration // until the store is given up
+		most    int           // the maximum number of calls
+		within  time.Duration // the time until the breaker opens
 	}{
 		{1, 10, 10 * 50 * time.Millisecond},
-		{64, 64 + 10, 50 * time.Millisecond}, // the first ten to fail may have begun another call
+		{64, 64 + 10, 50 * time.Millisecond}, // ten callers may begin a second call before the breaker opens
 	} {
 		withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 			f.store.setFailure(works)
@@ -71,7 +71,7 @@ func TestBreakerOpensUnderLoad(t *testing.T) {
 	}
 }
 
-// TestBreakerOpensWithALongTimeout has calls that take over a second to fail.
+// TestBreakerOpensWithALongTimeout checks that the breaker opens if each failed call takes longer than a second.
 func TestBreakerOpensWithALongTimeout(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open, Timeout: 3 * time.Second}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(waitsForContext)
@@ -82,8 +82,8 @@ func TestBreakerOpensWithALongTimeout(t *testing.T) {
 	})
 }
 
-// In TestBreakerStaysClosedIfAPartHangs, a third of the calls hang, as if one node of a Cluster hung. Soon nearly all
-// callers wait for such calls, and fail one after another.
+// TestBreakerStaysClosedIfAPartHangs checks that the breaker stays closed while a third of the calls hang, as if one
+// node of a Cluster hung. Soon nearly all callers wait for such calls, which then fail one after another.
 func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64
@@ -100,7 +100,8 @@ func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	})
 }
 
-// TestConsecutiveFailures has a Ratio that is never reached, because the second has a success.
+// TestConsecutiveFailures checks that ten failures in sequence open the breaker, although the share of failures does
+// not reach Ratio.
 func TestConsecutiveFailures(t *testing.T) {
 	take := func(f *failoverTest, store func(context.Context) error, times int) {
 		f.store.setFailure(store)

@@ -18,7 +18,7 @@ var (
 	errTimeout    = errors.New("layer: the store did not answer in time")
 	errAbandoned  = errors.New("layer: too many calls of the store are in flight")
 	errGoexit     = errors.New("layer: the store ended its goroutine")
-	errCallerLeft = errors.New("layer: the caller has left") // an outcome that the breaker ignores
+	errCallerLeft = errors.New("layer: the caller has left") // the breaker ignores it
 )
 
 // reply is the outcome of a call of the store.
@@ -27,7 +27,7 @@ type reply struct {
 	err     error
 }
 
-// call calls the store, unless the breaker is open, and waits for the reply or the deadline.
+// call calls the store, unless the breaker is open. It waits for the reply until the deadline.
 func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if f.abandoned.Load() >= maxAbandoned {
 		return nil, errAbandoned
@@ -60,7 +60,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	return nil, r.err
 }
 
-// callStore calls the store. It sends a reply even after a panic or [runtime.Goexit].
+// callStore calls the store. It sends a reply also after a panic or [runtime.Goexit].
 func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies chan<- reply) {
 	r := reply{err: errGoexit}
 	defer func() {
@@ -78,7 +78,8 @@ func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies ch
 	r.results[0], r.err = f.inner.DoOne(ctx, ops[0])
 }
 
-// breakerOutcome returns the outcome of a call for the breaker. An error about ops shows that the store works.
+// breakerOutcome returns the outcome that call reports to the breaker. nil means success. An error about the ops
+// counts as success, because the store has answered.
 func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 	switch {
 	case err == nil, ratelimit.IsOpError(err), errors.Is(err, ratelimit.ErrKeyType):
@@ -88,7 +89,7 @@ func (f *failover) breakerOutcome(ctx context.Context, err error) error {
 		return errCallerLeft
 	}
 	f.failed.Add(1)
-	cause := err // only a failure allocates it
+	cause := err // a copy, so that only failures allocate memory
 	f.outage.cause.Store(&cause)
 	return err
 }
@@ -107,8 +108,9 @@ func (f *failover) newBreaker() *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	})
 }
 
-// shouldTrip reports whether the breaker opens after a failure. If only a part of the store hangs, such as one node of a
-// Cluster, most callers soon wait for that part and fail in sequence. But then other calls succeed in between.
+// shouldTrip reports whether the breaker opens after a failure. If only a part of the store hangs, such as one node
+// of a Cluster, most callers soon wait for that part, and their calls fail in sequence. The breaker then stays
+// closed, because calls of the other parts still succeed.
 func (f *failover) shouldTrip(c gobreaker.Counts) bool {
 	calls := c.TotalSuccesses + c.TotalFailures
 	if calls >= minCalls && float64(c.TotalFailures) >= f.o.Ratio*float64(calls) {
@@ -118,20 +120,20 @@ func (f *failover) shouldTrip(c gobreaker.Counts) bool {
 	return c.ConsecutiveFailures >= maxConsecutive && sinceSuccess >= f.o.Timeout
 }
 
-// outage is the breaker's state for Stats and the log.
+// outage holds the state of the breaker for Stats and the log.
 type outage struct {
 	down  atomic.Bool
 	count atomic.Int64
 	cause atomic.Pointer[error] // the latest failure
 
-	// Guarded by the breaker's lock.
-	trip   gobreaker.Counts // when the breaker opened
+	// The other fields are guarded by the breaker's lock.
+	trip   gobreaker.Counts // the counts when the breaker opened
 	since  time.Time
-	before int64 // answered at that time
+	before int64 // the value of failover.answered when the breaker opened
 }
 
-// changeState records that the breaker has opened or closed. Half open counts as open. The breaker is locked meanwhile,
-// so another goroutine writes to the log.
+// changeState records and logs that the breaker has opened or closed. Half open counts as open. The breaker is locked
+// during changeState, so another goroutine writes to the log.
 func (f *failover) changeState(_ string, from, to gobreaker.State) {
 	o, level, message := &f.outage, slog.LevelError, "rate limit store is down: circuit breaker opened"
 	var attrs []slog.Attr

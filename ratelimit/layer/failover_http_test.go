@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/layer"
 )
 
-// TestReducedCapacityOverHTTP has a middleware, with FailOpen and without, and a store that fails.
+// TestReducedCapacityOverHTTP checks the responses of a middleware, with and without FailOpen, while the store fails.
 func TestReducedCapacityOverHTTP(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	stack, err := layer.New(gone{}, layer.Options{

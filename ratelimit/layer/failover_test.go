@@ -23,11 +23,11 @@ import (
 
 var errBroken = errors.New("broken")
 
-// failingStore is a store that fails as a test sets.
+// failingStore is a store that fails if the test sets a failure.
 type failingStore struct {
 	ratelimit.Store
 	mu    sync.Mutex
-	fail  func(context.Context) error // nil while it works
+	fail  func(context.Context) error // called by each call of the store; nil means that the store works
 	calls int
 
 	ignoreContext bool
@@ -39,7 +39,7 @@ func (s *failingStore) setFailure(fail func(context.Context) error) {
 	s.fail, s.calls = fail, 0
 }
 
-// takeCalls returns the number of calls since it was last called.
+// takeCalls returns the number of calls since takeCalls or setFailure was last called.
 func (s *failingStore) takeCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *failingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Re
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-// Failures of a store.
+// fails and waitsForContext are arguments of setFailure.
 func fails(context.Context) error               { return errBroken }
 func waitsForContext(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
@@ -98,7 +98,7 @@ func withFailover(t *testing.T, o FailoverOptions, test func(t *testing.T, f *fa
 	})
 }
 
-// take also returns the duration of the take.
+// take takes n units. It also returns the duration of the take.
 func (f *failoverTest) take(r ratelimit.Rule, key string, n int64) (ratelimit.Result, time.Duration, error) {
 	began := time.Now()
 	res, err := f.DoOne(f.Context(), take(r, key, n))
@@ -134,8 +134,7 @@ func TestFailoverConformsToStore(t *testing.T) {
 	}, storetest.Everything)
 }
 
-// TestEachModeAnswersInTime uses a store that ends its calls with their context, and one that
-// ignores it.
+// TestEachModeAnswersInTime checks that each mode answers after the Timeout, even if the store ignores its context.
 func TestEachModeAnswersInTime(t *testing.T) {
 	for _, mode := range []Mode{Closed, Open, Local} {
 		for name, heeding := range map[string]bool{"heeds its context": true, "doesn't": false} {
@@ -181,11 +180,11 @@ func TestBreakerOpensByRatio(t *testing.T) {
 			f.take(windowOf(100), "k", 1)
 		}
 		f.store.setFailure(fails)
-		for range 8 { // 8 of 17
+		for range 8 { // then 8 of 17 calls have failed
 			f.take(windowOf(100), "k", 1)
 		}
 		require.False(t, f.Stats().Down)
-		f.take(windowOf(100), "k", 1) // 9 of 18
+		f.take(windowOf(100), "k", 1) // now 9 of 18 calls have failed
 		require.True(t, f.Stats().Down)
 		require.Equal(t, 9, f.store.takeCalls())
 
@@ -196,7 +195,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 			require.Zero(t, took)
 		}
 		require.Zero(t, f.store.takeCalls())
-		for range 4 { // once in each Retry
+		for range 4 { // the store is tried once in each Retry
 			<-time.After(f.o.Retry + 1)
 			f.take(windowOf(100), "k", 1)
 			f.take(windowOf(100), "k", 1)
@@ -217,11 +216,11 @@ func TestBreakerOpensByRatio(t *testing.T) {
 	})
 }
 
-// TestOldFailuresDoNotCount uses a store that fails now and then.
+// TestOldFailuresDoNotCount checks that the breaker stays closed if fewer than ten calls fail in each second.
 func TestOldFailuresDoNotCount(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(fails)
-		for range 50 { // at most 9 in a second
+		for range 50 { // at most 9 calls in a second
 			f.take(gcra(100), "k", 1)
 			<-time.After(130 * time.Millisecond)
 		}
@@ -229,8 +228,8 @@ func TestOldFailuresDoNotCount(t *testing.T) {
 	})
 }
 
-// TestOneCallRetries has many callers when the breaker is half open: all but one are answered
-// at once.
+// TestOneCallRetries checks that only one of many concurrent callers tries the store when the breaker is half open.
+// All others are answered at once.
 func TestOneCallRetries(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
@@ -254,7 +253,7 @@ func TestOneCallRetries(t *testing.T) {
 	})
 }
 
-// TestRetryingCallerLeaves checks that another caller can try the store then.
+// TestRetryingCallerLeaves checks that another caller can try the store if the caller that tried it first has left.
 func TestRetryingCallerLeaves(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.down()
@@ -271,7 +270,7 @@ func TestRetryingCallerLeaves(t *testing.T) {
 	})
 }
 
-// TestNoFailures has denials, invalid ops, and callers that leave.
+// TestNoFailures checks that denials, invalid ops and callers that leave do not count as failures.
 func TestNoFailures(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		one := gcra(1)
@@ -300,12 +299,12 @@ func TestNoFailures(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, FailoverStats{}, f.Stats())
 		f.take(one, "k", 1)
-		require.EqualValues(t, 1, f.Stats().Failed, "this is one")
+		require.EqualValues(t, 1, f.Stats().Failed, "this timeout is a failure")
 	})
 }
 
-// A key that holds something else shows that the store answers, so the breaker stays closed for all
-// other keys.
+// TestForeignKeyIsNoFailureOfTheStore checks that a key that holds something else does not count as a failure. The
+// store has answered, so the breaker must stay closed for all other keys.
 func TestForeignKeyIsNoFailureOfTheStore(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(func(context.Context) error {
@@ -354,7 +353,8 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 	})
 }
 
-// TestCallerReusesTheOpsOfAnAbandonedCall has a store that hangs, and then runs the ops that it was given.
+// TestCallerReusesTheOpsOfAnAbandonedCall checks that the store runs the original ops if the caller changes its slice
+// after the call was abandoned.
 func TestCallerReusesTheOpsOfAnAbandonedCall(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})
@@ -375,7 +375,7 @@ func TestCallerReusesTheOpsOfAnAbandonedCall(t *testing.T) {
 	})
 }
 
-// TestMaxAbandoned has a store that never answers.
+// TestMaxAbandoned checks that no call begins while 256 calls of a store that never answers are in flight.
 func TestMaxAbandoned(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		end := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Options select and configure the layers around a store. A nil field omits its layer.
+// Options selects and configures the layers around a store. If a field is nil, its layer is omitted.
 type Options struct {
 	Lists     *ListsOptions
 	Shadow    *ShadowOptions
@@ -29,7 +29,7 @@ type Options struct {
 type Store struct {
 	outermost ratelimit.Store
 
-	// Each is nil if it was omitted.
+	// A layer is nil if it was omitted.
 	lists    *listLayer
 	shadow   *shadowLayer
 	failover *failover
@@ -39,15 +39,16 @@ type Store struct {
 // ErrNoLists means that [Store.SetLists] was called without Options.Lists.
 var ErrNoLists = errors.New("layer: the store has no lists")
 
-// New returns inner with layers around it. The caller closes inner, after the Store. New returns an [*option.Error] if an
-// option is invalid.
+// New returns a Store with layers around inner. It returns an [*option.Error] if an option is invalid. The caller
+// closes the Store first, and then inner.
 func New(inner ratelimit.Store, o Options) (*Store, error) {
 	if option.IsNil(inner) {
 		return nil, errors.New("layer: New: store is nil")
 	}
 	s := &Store{outermost: inner}
-	// The innermost layer is added first. The order matters: the cache must not know the denials of shadow rules, and
-	// repeats denials while the store is down.
+	// The innermost layer is added first. The order matters. The cache must be outside Failover, because it repeats
+	// denials while the store is down. It must be inside Shadow, because it must not repeat the denials of shadow
+	// rules.
 	var err error
 	s.prepaid, err = addLayer(s, o.Prepaid, newPrepaid, err)
 	s.failover, err = addLayer(s, o.Failover, newFailover, err)
@@ -81,8 +82,8 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 	return s.outermost.DoOne(ctx, op)
 }
 
-// SetLists replaces both lists for all later ops. It returns an error, and changes nothing, if an entry is invalid or
-// Options.Lists was nil.
+// SetLists replaces both lists for all later ops. If an entry is invalid or Options.Lists was nil, it returns an
+// error and changes nothing.
 func (s *Store) SetLists(allow, deny List) error {
 	if s.lists == nil {
 		return ErrNoLists
@@ -90,13 +91,13 @@ func (s *Store) SetLists(allow, deny List) error {
 	return s.lists.Set(allow, deny)
 }
 
-// Stats count the ops and calls of the layers since the store was made.
+// Stats has counters of the layers, which begin when the store is made.
 type Stats struct {
 	Shadow   ShadowStats
 	Failover FailoverStats
 }
 
-// Stats returns the current numbers. They are zero for a layer that was omitted.
+// Stats returns the current counters. They are zero for a layer that was omitted.
 func (s *Store) Stats() (stats Stats) {
 	if s.shadow != nil {
 		stats.Shadow = s.shadow.Stats()
@@ -107,9 +108,9 @@ func (s *Store) Stats() (stats Stats) {
 	return stats
 }
 
-// Close gives prepaid units back to the inner store; without Prepaid it does nothing. It waits for calls in flight, each of
-// which has PrepaidOptions.Timeout. It returns an error if units could not be given back: they stay charged. A closed Store
-// runs ops, but takes no more units in advance.
+// Close gives prepaid units back to the inner store. Without Prepaid, it does nothing. It waits for the calls in the
+// background, each of which takes at most PrepaidOptions.Timeout. It returns an error if units could not be given
+// back; these units stay charged. After Close, the Store still runs ops, but takes no more units in advance.
 func (s *Store) Close() error {
 	if s.prepaid == nil {
 		return nil

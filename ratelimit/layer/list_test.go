@@ -37,7 +37,7 @@ func TestListContains(t *testing.T) {
 		{"search:10.1.2.3", List{Networks: networksOf("192.168.0.0/16", "10.1.2.3/32")}, true},
 		{"search:10.1.2.3", List{Networks: networksOf("10.1.2.4/32")}, false},
 		{"search:11.1.2.3", List{Networks: networksOf("10.0.0.0/8")}, false},
-		{"search~10.1.2.3", List{Networks: networksOf("10.99.0.0/8")}, true}, // not masked, and a fallback's
+		{"search~10.1.2.3", List{Networks: networksOf("10.99.0.0/8")}, true}, // the network has bits after its prefix, and the key is one of a Fallback
 		{"10.1.2.3", List{Networks: networksOf("10.0.0.0/8")}, true},
 		{"search:10.1.2.3", List{Networks: networksOf("::ffff:10.0.0.0/104")}, true},
 		{"search:10.1.2.3", List{Networks: networksOf("::/0")}, false},
@@ -61,7 +61,7 @@ func TestListContains(t *testing.T) {
 	}
 }
 
-// Networks match the keys that ByIP makes.
+// TestNetworksOfAPolicy checks that networks match the keys of ByIP.
 func TestNetworksOfAPolicy(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{
 		Allow: List{Networks: networksOf("10.0.0.0/8", "2001:db8::/32")},
@@ -90,7 +90,7 @@ func TestNetworksOfAPolicy(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, ask("192.0.2.1:1").Code)
 }
 
-// A caller whose name reads like an address isn't in its network.
+// TestNamesMatchNoNetwork checks that a caller whose name reads like an address does not match the address's network.
 func TestNamesMatchNoNetwork(t *testing.T) {
 	l, _ := listsAround(t, ListsOptions{Allow: List{Networks: networksOf("0.0.0.0/0", "::/0")}})
 	byName := func(_ context.Context, r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }

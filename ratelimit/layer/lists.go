@@ -15,22 +15,23 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// ListsOptions configure the layer that answers without the store for keys on an allow list or a deny list. A key on both
-// lists is denied. The zero value has two empty lists.
+// ListsOptions configures the layer that answers without the store for keys on an allow list or a deny list. A key on
+// both lists is denied. The zero value has two empty lists.
 //
-// A take, peek or add of an allowed key is Allowed, even above the limit, and is not counted; Remaining is the rule's burst.
-// A take or peek of a denied key is not Allowed; Remaining is 0, and RetryAfter and ResetAfter are an hour. These results
-// are from [ratelimit.FromAllowList] and [ratelimit.FromDenyList]. The store runs counts, refunds, resets, and adds of a
-// denied key.
+// A take, peek or add of an allowed key is always Allowed, even above the limit, and is not counted. Its Remaining is
+// the rule's burst. A take or peek of a denied key is never Allowed. Its Remaining is 0, and its RetryAfter and
+// ResetAfter are an hour. These results are from [ratelimit.FromAllowList] and [ratelimit.FromDenyList]. The store
+// runs all counts, refunds and resets, and the adds of denied keys.
 type ListsOptions struct {
-	// Takes of keys on Allow always pass, and takes of keys on Deny never.
+	// Takes of keys on Allow always pass. Takes of keys on Deny never pass.
 	Allow, Deny List
-	// Address returns the addresses in a key, for Networks, or the zero Prefix. Nil means the addresses in a policy's key by
-	// [ratelimit.ByIP] or [ratelimit.IPOptions]. Composite keys need their own function.
+	// Address returns the addresses in a key, to compare them with Networks. It returns the zero Prefix if the key
+	// has no address. Nil means the addresses in a policy's key by [ratelimit.ByIP] or [ratelimit.IPOptions].
+	// Composite keys need their own function.
 	//
-	// By default, the key of a [ratelimit.Limiter] has an address if it is an IPv4 address, or if an address follows the
-	// first ":" or "~". Put "user:=" before a name that clients choose, as policies do. After "user:" alone, a name could
-	// be an address.
+	// If Address is nil, the key of a [ratelimit.Limiter] has an address if the key is an IPv4 address, or if an
+	// address follows its first ":" or "~". If clients choose a name in the key, put "user:=" before the name, as
+	// policies do. After "user:" alone, a name could be read as an address.
 	Address func(key string) netip.Prefix
 }
 
@@ -41,7 +42,7 @@ type listLayer struct {
 	lists   atomic.Pointer[lists]
 }
 
-// lists holds both lists, which are replaced together.
+// lists holds both lists, because they are replaced together.
 type lists struct {
 	allow, deny *list
 }
@@ -80,7 +81,7 @@ func (l *listLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Resul
 	return l.inner.DoOne(ctx, op)
 }
 
-// Do runs all ops that need the store in one call.
+// Do runs all ops that need the store in a single call of the store.
 func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	lists, rest := l.lists.Load(), subset{out: make([]ratelimit.Result, len(ops))}
 	for from, group := range storage.Groups(ops) {
@@ -101,8 +102,8 @@ func (l *listLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 	return rest.out, err
 }
 
-// answer returns the result of an op that the lists decide. It answers all ops of a group or none, because they have the
-// same key and kind.
+// answer returns the result of op if the lists decide it. It decides either all ops of a group or none, because the
+// ops of a group have the same key and kind.
 func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (res ratelimit.Result, answered bool, err error) {
 	source := l.source(lists, op.Key)
 	isAsked := op.Kind == ratelimit.Take || op.Kind == ratelimit.Peek
@@ -113,7 +114,7 @@ func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (
 	case ratelimit.FromAllowList:
 		res = ratelimit.Result{Source: source, Limit: op.Rule.Limit(), Allowed: true, Remaining: op.Rule.Burst()}
 		answered = isAsked || op.Kind == ratelimit.Add
-		op.N = min(op.N, 1) // it may be too large
+		op.N = min(op.N, 1) // an allowed key may take more than the limit
 	}
 	if !answered {
 		return res, false, nil
@@ -121,7 +122,7 @@ func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (
 	return res, true, check(ctx, []ratelimit.Op{op})
 }
 
-// source returns the list that contains a key, or FromStore if no list contains it.
+// source returns the source of results for the list that contains the key, or FromStore if no list contains it.
 func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	var addresses netip.Prefix
 	if len(lists.allow.networks.lengths)+len(lists.deny.networks.lengths) > 0 {
@@ -140,27 +141,28 @@ func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	}
 }
 
-// List is a set of keys. Each field matches keys in the form that the store gets: a policy's key is the policy's name, ":"
-// ("~" for a key of its Fallback), and the result of its Key in the form that [ratelimit.KeyFunc] describes.
+// List is a set of keys. Its fields match keys in the form that the store gets. The key of a policy is the policy's
+// name, then ":" ("~" for a key of its Fallback), and then the result of its Key in the form that [ratelimit.KeyFunc]
+// describes.
 type List struct {
 	// Keys are whole keys, such as "search:192.0.2.1".
 	Keys []string
 	// Prefixes match the start of a key. "search:" matches all keys of a policy.
 	Prefixes []string
-	// Networks match the keys whose addresses are all in the network, as [ListsOptions.Address] returns them. An IPv6
-	// address is counted by its /64, which is not in the network of this one address. IPv4-mapped IPv6 addresses count as
-	// IPv4 addresses.
+	// Networks match the keys with addresses that are all in one of the networks. [ListsOptions.Address] returns a
+	// key's addresses. The key of an IPv6 address has its whole /64, so a smaller network does not match. IPv4-mapped
+	// IPv6 addresses count as IPv4 addresses.
 	Networks []netip.Prefix
 }
 
-// list is a [List] that is prepared for look-ups.
+// list is a [List] in a form with fast look-ups.
 type list struct {
 	keys     map[string]bool
 	prefixes prefixSet[string]
 	networks prefixSet[netip.Prefix]
 }
 
-// newList returns an error with the name of the list if an entry is invalid.
+// newList prepares a list. If an entry is invalid, it returns an error that contains name.
 func newList(name string, from List) (*list, error) {
 	l := &list{keys: map[string]bool{}}
 	for i, k := range from.Keys {
@@ -185,11 +187,11 @@ func newList(name string, from List) (*list, error) {
 	return l, nil
 }
 
-// contains reports whether the list matches a key with these addresses.
+// contains reports whether the list matches a key that has these addresses.
 func (l *list) contains(key string, addresses netip.Prefix) bool {
 	return l.keys[key] || l.prefixes.match(len(key), func(n int) string { return key[:n] }) ||
 		l.networks.match(addresses.Bits(), func(n int) netip.Prefix {
-			wider, _ := addresses.Addr().Prefix(n) // n is never too long
+			wider, _ := addresses.Addr().Prefix(n) // there is no error, because n is at most the length of addresses
 			return wider
 		})
 }
@@ -210,12 +212,13 @@ func (s *prefixSet[P]) add(p P, length int) {
 	}
 }
 
-// match reports whether a prefix of a value is in the set. cut returns the value's first n units.
+// match reports whether the set has a prefix of a value of this length. cut returns the first n characters or bits of
+// the value.
 func (s *prefixSet[P]) match(length int, cut func(n int) P) bool {
 	return slices.ContainsFunc(s.lengths, func(n int) bool { return n <= length && s.set[cut(n)] })
 }
 
-// policyAddress returns the addresses in a policy's key, which follow the policy's name and ":" or "~".
+// policyAddress returns the addresses in the key of a policy. They follow the policy's name and ":" or "~".
 func policyAddress(key string) netip.Prefix {
 	if i := strings.IndexAny(key, ":~"); i >= 0 {
 		key = key[i+1:]

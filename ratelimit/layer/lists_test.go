@@ -24,7 +24,7 @@ func listsAround(t *testing.T, o ListsOptions) (*listLayer, *storespy.Spy) {
 func TestListsConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
-		// With something on the lists, so that nothing is spared.
+		// The lists must not be empty, because the layer skips the look-up of addresses if there are no networks.
 		l, err := newLists(memory, ListsOptions{
 			Allow: List{Keys: []string{"allowed"}, Networks: networksOf("10.0.0.0/8")},
 			Deny:  List{Prefixes: []string{"denied:"}},
@@ -43,7 +43,7 @@ func TestAllowedKey(t *testing.T) {
 			require.Equal(t, ratelimit.Result{Allowed: true, Limit: 10, Remaining: 10, Source: ratelimit.FromAllowList}, res)
 		}
 	}
-	// As part of a group, and beside others.
+	// The key is also allowed in a group, and in a list with other groups.
 	day := ratelimit.FixedWindow(5, time.Hour)
 	out, err := l.Do(t.Context(), []ratelimit.Op{take(day, "k", 6), take(gcra(10), "k", 9), take(gcra(10), "k", 9)})
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestDeniedKey(t *testing.T) {
 	require.Empty(t, store.Drain(), "no call of the store")
 }
 
-// The counters of a listed key can still be read, reset and refunded.
+// TestOtherOpsOnListedKeys checks that the counters of a listed key can be read, reset and refunded.
 func TestOtherOpsOnListedKeys(t *testing.T) {
 	const key = "k"
 	l, store := listsAround(t, ListsOptions{})
@@ -110,7 +110,7 @@ func TestOtherOpsOnListedKeys(t *testing.T) {
 	require.Zero(t, one(count).Count)
 }
 
-// The ops that need the store are one call, and keep their groups.
+// TestListedAndOtherKeys checks that all ops that need the store go to it in a single call and keep their groups.
 func TestListedAndOtherKeys(t *testing.T) {
 	l, store := listsAround(t, ListsOptions{Allow: List{Keys: []string{"a"}}, Deny: List{Keys: []string{"d"}}})
 	hour := ratelimit.FixedWindow(5, time.Hour)

@@ -11,8 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // parallel tests wait for outages and bursts, not for a processor
-	if testenv.Racing {                // under which a sequence takes twenty times as long
+	_ = flag.Set("test.parallel", "6") // parallel tests mostly wait, so there may be more than processors
+	if testenv.Racing {                // the race detector makes rapid twenty times as slow
 		_ = flag.Set("rapid.checks", "30")
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))

@@ -12,7 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// Durations and counts have one upper bound each, beyond which sums could overflow.
+// TestOptionsAreBounded checks that durations and counts above their upper bounds are refused, because sums of them
+// could overflow.
 func TestOptionsAreBounded(t *testing.T) {
 	store, _ := newMemory(t)
 	for _, v := range []int64{-1, math.MaxInt64, math.MinInt64, int64(ratelimit.MaxDuration) + 1} {
@@ -41,7 +42,8 @@ func TestOptionsAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "layer: PrepaidOptions.Lifetime is 1µs, want 1ms to 1h0m0s")
 }
 
-// The longest Timeout does not overflow, and the largest Share means no allotments.
+// TestLongestOptions checks that the longest Timeout does not overflow, and that the largest Share means no
+// allotments.
 func TestLongestOptions(t *testing.T) {
 	store, err := memstore.New(memstore.Options{MaxKeys: math.MaxInt, MaxBytes: math.MaxInt64})
 	require.NoError(t, err)
@@ -53,7 +55,8 @@ func TestLongestOptions(t *testing.T) {
 	require.NoError(t, prepaid.Close())
 }
 
-// A denial for longer than a time.Duration is remembered, too.
+// TestLongestDenial checks that the cache remembers a denial even if the time until the next unit exceeds a
+// time.Duration.
 func TestLongestDenial(t *testing.T) {
 	store, _ := newMemory(t)
 	cache, err := newDenyCache(store, DenyCacheOptions{})

@@ -39,7 +39,7 @@ type PrepaidOptions struct {
 	Timeout time.Duration
 }
 
-// minLifetime is the shortest allotment that is worth a call.
+// An allotment with a Lifetime below minLifetime is not worth a call.
 const minLifetime = time.Millisecond
 
 func (o PrepaidOptions) withDefaults() PrepaidOptions {
@@ -84,16 +84,16 @@ func (o *PrepaidOptions) termsOf(r ratelimit.Rule) (terms, bool) {
 	return t, r.Block().After == 0 && t.lifetime >= minLifetime && t.max >= 2
 }
 
-// prepaidLayer is the layer of PrepaidOptions. No call of the store holds mu.
+// prepaidLayer is the layer of PrepaidOptions. No goroutine holds mu while it calls the store.
 type prepaidLayer struct {
 	inner   ratelimit.Store
 	o       PrepaidOptions
 	start   time.Time
-	running sync.WaitGroup // calls in the background; they begin under mu
+	running sync.WaitGroup // counts the calls in the background; each is started under mu
 
 	mu      sync.Mutex
 	keys    map[counter]*keyState
-	resets  map[counter]int // the number of resets in flight; no refill of the counter begins meanwhile
+	resets  map[counter]int // the number of resets in flight; they prevent refills of the counter
 	closed  bool
 	lostErr error // the first error of a refund after the layer was closed
 }

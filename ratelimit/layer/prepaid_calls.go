@@ -11,8 +11,8 @@ import (
 // refill is a call that takes an allotment.
 type refill struct {
 	op   ratelimit.Op
-	sent time.Duration // by the layer's clock
-	void bool          // the counter was reset meanwhile; guarded by prepaidLayer.mu
+	sent time.Duration // the time of the call, by the layer's clock
+	void bool          // whether the counter was reset during the call; guarded by prepaidLayer.mu
 
 	done chan struct{} // closed when the call has ended
 	err  error         // read after done is closed
@@ -32,7 +32,7 @@ func (l *prepaidLayer) startRefill(k *keyState, c counter, n int64, now time.Dur
 	k.refill = r
 	l.running.Go(func() {
 		var res ratelimit.Result
-		defer func() { l.finishRefill(k, r, &res) }() // even after runtime.Goexit
+		defer func() { l.finishRefill(k, r, &res) }() // also after runtime.Goexit
 		res, r.err = l.call(r.op)
 	})
 }
@@ -61,7 +61,7 @@ func (l *prepaidLayer) finishRefill(k *keyState, r *refill, res *ratelimit.Resul
 		return
 	}
 	k.remaining = res.Remaining
-	if !res.Allowed || r.void { // a reset has undone the charge
+	if !res.Allowed || r.void { // if r is void, a reset has undone the charge
 		return
 	}
 	a := newAllotment(r, res, now)
@@ -69,7 +69,7 @@ func (l *prepaidLayer) finishRefill(k *keyState, r *refill, res *ratelimit.Resul
 	if now >= a.end { // the store is too slow for allotments, so the demand has to grow again before the next one
 		k.demand = demand{}
 	}
-	oldest, tooMany := k.allotments[0], len(k.allotments) > 2 // the other two were too small for a take
+	oldest, tooMany := k.allotments[0], len(k.allotments) > 2 // the first two were too small for a take
 	l.giveBack(k, func(a *allotment) bool { return l.closed || now >= a.end || tooMany && a == oldest })
 	k.setTimer(now)
 }
@@ -78,15 +78,15 @@ func (l *prepaidLayer) finishRefill(k *keyState, r *refill, res *ratelimit.Resul
 func newAllotment(r *refill, res *ratelimit.Result, now time.Duration) *allotment {
 	valid := r.op.ValidFor(*res)
 	a := &allotment{size: r.op.N, left: r.op.N, taken: *res, takenAt: now}
-	a.end = r.sent + valid - valid/1000 // the store's clock may be that much faster
+	a.end = r.sent + valid - valid/1000 // the store's clock may run faster by a thousandth
 	a.renewTime = a.end
-	if valid >= r.op.Prepaid-time.Microsecond { // unless the bucket or window ends
+	if valid >= r.op.Prepaid-time.Microsecond { // the allotment does not end with its bucket or window
 		a.renewTime -= r.op.Prepaid / 4
 	}
 	return a
 }
 
-// refund sends a refund once, because a refund whose reply is lost may have been made.
+// refund sends a refund once. It does not repeat a failed refund, because the refund may have been made.
 func (l *prepaidLayer) refund(op ratelimit.Op) {
 	_, err := l.call(op)
 	l.mu.Lock()

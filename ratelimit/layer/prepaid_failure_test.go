@@ -15,7 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// The units of a caller that leaves while it waits stay in the allotment.
+// TestCallerThatLeavesIsNotCharged checks that the units of a caller that leaves while it waits stay in the
+// allotment.
 func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		for range 10 {
@@ -45,7 +46,8 @@ func TestCallerThatLeavesIsNotCharged(t *testing.T) {
 	})
 }
 
-// A key that callers have waited for is forgotten like any other.
+// TestIdleKeyIsForgottenAfterWaits checks that the layer also forgets an idle key if callers have waited for its
+// allotment.
 func TestIdleKeyIsForgottenAfterWaits(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
@@ -67,7 +69,8 @@ func TestIdleKeyIsForgottenAfterWaits(t *testing.T) {
 	})
 }
 
-// An allotment's time counts from before the call that takes it.
+// TestAllotmentCountsFromBeforeItsCall checks that an allotment lasts from the time before its call, and not from the
+// reply.
 func TestAllotmentCountsFromBeforeItsCall(t *testing.T) {
 	r := gcra(1000)
 	c := &refill{op: ratelimit.Op{Rule: r, N: 10, Kind: ratelimit.Take, Prepaid: time.Second}, sent: 5 * time.Second}
@@ -201,7 +204,7 @@ func TestMaxKeys(t *testing.T) {
 		require.LessOrEqual(q, known(), 640)
 		require.Greater(q, known(), 500)
 		<-time.After(3 * time.Second)
-		ask("new", 400) // by keys that come, old ones go
+		ask("new", 400) // the old keys are idle, so the layer forgets them
 		require.LessOrEqual(q, known(), 500)
 	})
 }

@@ -22,7 +22,7 @@ type keyState struct {
 	timer      *time.Timer // calls prepaidLayer.expire
 }
 
-// unknown stands for a number of units.
+// unknown is used instead of a number of units.
 const unknown = -1
 
 // find returns the state of op's counter. It returns nil if there is none, or if it belongs to another rule.
@@ -51,7 +51,8 @@ func (l *prepaidLayer) track(op *ratelimit.Op) *keyState {
 	return k
 }
 
-// expire ends the allotments that have expired. It forgets an idle key, and otherwise sets the timer again.
+// expire ends the allotments that have expired. Then it forgets the key if the key is idle, and otherwise sets the
+// timer again.
 func (l *prepaidLayer) expire(c counter, k *keyState) {
 	now := l.now()
 	l.mu.Lock()
@@ -64,7 +65,7 @@ func (l *prepaidLayer) expire(c counter, k *keyState) {
 	k.setTimer(now)
 }
 
-// setTimer sets the timer to the end of the first allotment that ends, and to a lifetime from now if that is earlier.
+// setTimer sets the timer to the end of the allotment that ends first, or to a lifetime from now if that is earlier.
 func (k *keyState) setTimer(now time.Duration) {
 	wait := k.lifetime
 	for _, a := range k.allotments {

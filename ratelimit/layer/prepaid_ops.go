@@ -76,7 +76,7 @@ func (l *prepaidLayer) takeFromStore(ctx context.Context, op *ratelimit.Op) (rat
 }
 
 // observeTake records the store's result of a take. If the store denied the take only because of the prepaid units of
-// this process, observeTake ends their allotments and returns the ops that give the units back.
+// this process, observeTake ends the allotments of these units and returns the ops that give them back.
 func (l *prepaidLayer) observeTake(op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
 	now := l.now()
 	l.mu.Lock()
@@ -94,7 +94,7 @@ func (l *prepaidLayer) observeTake(op *ratelimit.Op, res *ratelimit.Result) (ref
 		addUnits(res, prepaid)
 		return nil
 	}
-	for _, a := range slices.Backward(k.allotments) { // a GCRA refunds only the last charge
+	for _, a := range slices.Backward(k.allotments) { // the newest first, because a GCRA refunds only the last charge
 		if a.left > 0 {
 			refunds = append(refunds, k.refundOp(a))
 		}
@@ -129,8 +129,8 @@ func (l *prepaidLayer) addPrepaid(op *ratelimit.Op, res *ratelimit.Result) {
 	}
 }
 
-// beginReset ends the allotments of the counter that op resets, and prevents new allotments until the returned function
-// is called. Units that were charged before a reset must not be spent after it, and must not be given back.
+// beginReset ends the allotments of the counter that op resets. It prevents new allotments until the returned
+// function is called. Units that were charged before a reset must be neither spent nor given back after it.
 func (l *prepaidLayer) beginReset(op *ratelimit.Op) (done func()) {
 	c := counterOf(op)
 	l.mu.Lock()

@@ -29,7 +29,8 @@ func TestOnlyTheStoreDenies(t *testing.T) {
 	})
 }
 
-// The prepaid units of this process must not make it deny takes within the limit.
+// TestOwnAllotmentsNeverDeny checks that a take within the limit passes although units of it are prepaid in this
+// process.
 func TestOwnAllotmentsNeverDeny(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
@@ -42,7 +43,8 @@ func TestOwnAllotmentsNeverDeny(t *testing.T) {
 	})
 }
 
-// The allotments of a GCRA go back the newest first: only the last charge can be refunded.
+// TestOwnAllotmentsOfAGCRANeverDeny checks that both allotments of a GCRA are given back for a large take. The newest
+// has to go back first, because only the last charge can be refunded.
 func TestOwnAllotmentsOfAGCRANeverDeny(t *testing.T) {
 	withPrepaid(t, gcra(1000), PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
@@ -82,7 +84,8 @@ func TestPeekAndCountSeePrepaidUnitsAsUnused(t *testing.T) {
 	})
 }
 
-// An allotment that is too small for the next take stays, while later ones are spent.
+// TestPeekWithTheRestOfAAllotment checks that a peek never returns too many units, even if an allotment is too small
+// for the next take and stays.
 func TestPeekWithTheRestOfAAllotment(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		spent := int64(0)
@@ -94,7 +97,7 @@ func TestPeekWithTheRestOfAAllotment(t *testing.T) {
 	})
 }
 
-// The units of a refund go back to the store, whether they were prepaid or not.
+// TestRefundOfPrepaidUnits checks that a refund gives units back to the store if they were prepaid.
 func TestRefundOfPrepaidUnits(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
@@ -107,7 +110,7 @@ func TestRefundOfPrepaidUnits(t *testing.T) {
 			return back.Allowed
 		}
 		require.True(q, refund(res.Receipt))
-		synctest.Wait() // for the next allotment, if it has begun
+		synctest.Wait() // the call for the next allotment, if there is one, has ended
 		require.Equal(q, n+q.available(), q.charged(), "the refunded unit is neither taken nor prepaid")
 		require.Equal(q, 1000-n, q.ask(ratelimit.Peek, 1).Remaining)
 		<-time.After(2 * time.Second)
@@ -146,7 +149,8 @@ func TestResetEndsAllotments(t *testing.T) {
 	}
 }
 
-// The first takes of a key begin while a reset is on its way to the store.
+// TestNoAllotmentBeginsDuringAReset checks that the first takes of a key start no refill while a reset is on its way
+// to the store.
 func TestNoAllotmentBeginsDuringAReset(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		var called atomic.Bool
@@ -173,7 +177,8 @@ func TestNoAllotmentBeginsDuringAReset(t *testing.T) {
 	})
 }
 
-// An allotment that was charged before a reset, and comes after it, is not spent.
+// TestResetEndsAAllotmentInFlight checks that an allotment is not spent if it was charged before a reset and its
+// reply arrives after it.
 func TestResetEndsAAllotmentInFlight(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		n := q.warm()
@@ -182,7 +187,7 @@ func TestResetEndsAAllotmentInFlight(t *testing.T) {
 			q.take(1)
 			n++
 		}
-		synctest.Wait() // the call is in flight
+		synctest.Wait() // the refill is in flight
 		go func() { q.spy.Hold <- struct{}{}; q.spy.Hold <- struct{}{} }()
 		q.ask(ratelimit.Reset, 0)
 		synctest.Wait()

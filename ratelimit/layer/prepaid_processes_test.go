@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// quickRules are rules with an interval that passes several times in a test.
+// quickRules has rules of each algorithm. A test is several times as long as their Per.
 var quickRules = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 500 * time.Millisecond, Interval: 100 * time.Millisecond, Span: time.Second}),
 	"log":     ratelimit.SlidingLog(1000, 500*time.Millisecond),
@@ -28,8 +28,8 @@ var quickRules = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 500*time.Millisecond).WithBurst(800),
 }
 
-// recordingStore is a store that records windows, allotments and lost units in Redis, where they outlive a process that
-// is killed.
+// recordingStore records windows, allotments and lost units in Redis, where the records outlive a process that is
+// killed.
 type recordingStore struct {
 	ratelimit.Store
 	c    *redis.Client
@@ -56,8 +56,8 @@ func (s *recordingStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-// takeInProcesses starts four processes that take by a rule, and kills two of them. It returns the result of
-// torture.Check.
+// takeInProcesses starts four processes that take units by the rule r, and kills two of them. It returns the result
+// of torture.Check.
 func takeInProcesses(t *testing.T, r ratelimit.Rule) error {
 	const processes, killed, share = 4, 2, 50
 	var c *redis.Client
@@ -97,7 +97,8 @@ func takeInProcesses(t *testing.T, r ratelimit.Rule) error {
 	return torture.Check(torture.Prepaid(rule, life, held), takes)
 }
 
-// pacing takes in turn at random times, and together with all processes.
+// pacing returns a function that waits and then takes units. Most takes come at random times. In the last fifth of
+// each 1.2 s, all processes take as fast as they can.
 func pacing(l *prepaidLayer, r ratelimit.Rule) func(context.Context, int64) (bool, error) {
 	return func(ctx context.Context, n int64) (bool, error) {
 		const turn = 1200 * time.Millisecond

@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// simulatedRules returns rules of each algorithm, whose intervals are short in a simulation.
+// simulatedRules has rules of each algorithm. A simulation is several times as long as their Per.
 var simulatedRules = map[string]ratelimit.Rule{
 	"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1000, Per: 2 * time.Second, Interval: 200 * time.Millisecond, Span: 2 * time.Second}),
 	"log":     ratelimit.SlidingLog(1000, 2*time.Second),
@@ -29,7 +29,7 @@ var simulatedRules = map[string]ratelimit.Rule{
 	"gcra":    ratelimit.GCRA(1000, 2*time.Second).WithBurst(800),
 }
 
-// checkedRule returns a rule as torture describes it.
+// checkedRule returns the description of r for package torture.
 func checkedRule(r ratelimit.Rule) torture.Rule {
 	switch r.Algorithm() {
 	case "buckets":
@@ -42,11 +42,11 @@ func checkedRule(r ratelimit.Rule) torture.Rule {
 	return torture.GCRA(r.Limit(), r.Per(), r.Burst())
 }
 
-// far is a store behind a network, for one process.
+// far is the store of one process. Its calls and replies take some time, as in a network.
 type far struct {
 	ratelimit.Store
 	sim  *simulation
-	dead atomic.Bool // the process
+	dead atomic.Bool // whether the process is dead
 }
 
 func (f *far) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
@@ -75,19 +75,19 @@ func (f *far) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, err
 	return storespy.Func(f.Do).DoOne(ctx, op)
 }
 
-// simulation is processes that take from one key, in a bubble.
+// simulation simulates processes that take units of the same key. It runs in a synctest bubble.
 type simulation struct {
 	rule   ratelimit.Rule
-	wrong  bool // the store charges allotments at once, and reports later ends of windows
-	storms bool // there are calm times, and storms
+	wrong  bool // whether the store has the bugs of TestSimulationDetectsWrongAllotments
+	storms bool // whether all takers are busy at the same time now and then
 	length time.Duration
 
 	mu         sync.Mutex
 	rand       *rand.Rand
 	takes      []torture.Take
-	ends       []int64 // of windows
+	ends       []int64 // the ends of windows
 	allotments int
-	lost       map[int64]int64 // units that could not be given back, by times of an Expiry
+	lost       map[int64]int64 // the number of units that could not be given back, for each Expiry of the rule
 }
 
 func (s *simulation) draw(n int) int {
@@ -96,7 +96,7 @@ func (s *simulation) draw(n int) int {
 	return s.rand.IntN(n)
 }
 
-// wait waits for a random time.
+// wait waits for a random time below most.
 func (s *simulation) wait(most time.Duration) { <-time.After(time.Duration(s.draw(int(most)))) }
 
 func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
@@ -116,7 +116,8 @@ func (s *simulation) note(ops []ratelimit.Op, results []ratelimit.Result) {
 	}
 }
 
-// process runs takers in bursts, until the simulation ends or the process dies.
+// process runs a process with eight takers, until the simulation ends or the process dies. If dies is 0, the process
+// does not die.
 func (s *simulation) process(t *testing.T, store ratelimit.Store, o PrepaidOptions, dies time.Duration) {
 	f := &far{Store: store, sim: s}
 	l, err := newPrepaid(f, o)
@@ -142,7 +143,8 @@ func (s *simulation) process(t *testing.T, store ratelimit.Store, o PrepaidOptio
 	}
 }
 
-// ask takes units: each taker in bursts of its own, or all at the same time now and then.
+// ask takes units once or several times. With storms, all takers are busy at the same time now and then. Otherwise,
+// each taker has busy times of its own.
 func (s *simulation) ask(t *testing.T, f *far, l *prepaidLayer) {
 	if !s.storms {
 		for range s.draw(60) {
@@ -173,8 +175,8 @@ func (s *simulation) take(t *testing.T, f *far, l *prepaidLayer) {
 	}
 }
 
-// run has three processes that live and, with deaths, some that die and are replaced. It returns
-// the units that were admitted.
+// run runs three processes that live to the end. With deaths, it also runs three processes one after another that
+// die. It returns the number of units that were admitted.
 func (s *simulation) run(t *testing.T, o PrepaidOptions, deaths bool) (admitted int64) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{})
@@ -202,12 +204,12 @@ func (s *simulation) run(t *testing.T, o PrepaidOptions, deaths bool) (admitted 
 	return admitted
 }
 
-// compare checks that exactly the spent units are charged once all allotments are given back.
+// compare checks that the store has charged exactly the units that were spent. All allotments have been given back.
 func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	out, err := store.Do(t.Context(), []ratelimit.Op{{Rule: s.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(t, err)
 	var least, most int64
-	const way = 2 * time.Millisecond // the charge may be older than its reply by this time
+	const way = 2 * time.Millisecond // the longest time from a charge to its reply
 	for _, k := range s.takes {
 		age := time.Duration(time.Now().UnixMicro()-k.Received) * time.Microsecond
 		if window := slices.Max(s.ends); s.rule.Algorithm() == "window" {
@@ -227,7 +229,8 @@ func (s *simulation) compare(t *testing.T, store ratelimit.Store) {
 	require.LessOrEqual(t, out[0].Count, most)
 }
 
-// check returns the result of torture, with so many units held.
+// check returns the result of torture.Check for allotments that last life. At most held units are prepaid and not
+// spent at a time.
 func (s *simulation) check(life time.Duration, held int64) error {
 	rule := checkedRule(s.rule)
 	if s.rule.Algorithm() == "window" {
@@ -240,15 +243,14 @@ func newSimulation(r ratelimit.Rule) *simulation {
 	return &simulation{rule: r, length: 8 * time.Second, rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), lost: map[int64]int64{}}
 }
 
-// TestAllotmentsKeepTheLimit has processes with allotments take from one store. What they admit is
-// never more than the rule allows, and less only by what is held, or was lost with a
-// process.
+// TestAllotmentsKeepTheLimit checks processes with allotments that take from the same store. They never admit more
+// units than the rule allows. They admit fewer only because of units that are prepaid or were lost with a process.
 func TestAllotmentsKeepTheLimit(t *testing.T) {
 	const share = 50
 	for name, r := range simulatedRules {
 		for i, what := range []string{"", "deaths", "storms", "storms, deaths"} {
 			if testenv.Racing && (i == 1 || i == 2) {
-				continue // each way of taking once, and deaths once
+				continue // with the race detector, two of the four combinations are enough
 			}
 			t.Run(name+" "+what, func(t *testing.T) {
 				s, deaths := newSimulation(r), i%2 == 1
@@ -257,11 +259,11 @@ func TestAllotmentsKeepTheLimit(t *testing.T) {
 				life, most := 100*time.Millisecond, r.Burst()/share
 				held := 3 * (2*most + 3)
 				if deaths {
-					held += 2 * (2*most + 3) // that the counter still has of the dead
+					held += 2 * (2*most + 3) // the counter still has the prepaid units of dead processes
 				}
 				if r.Algorithm() == "gcra" {
 					held += r.Limit()*int64(life)/int64(r.Per()) + 2*slices.Max(append(slices.Collect(maps.Values(s.lost)), 0))
-				} else if r.Algorithm() != "window" && !deaths { // a window that has ended takes nothing back
+				} else if r.Algorithm() != "window" && !deaths { // units of a window that has ended cannot be given back
 					require.Empty(t, s.lost)
 				}
 				t.Logf("%d takes, %d units admitted, %d allotments, %d units held", len(s.takes), admitted, s.allotments, held)
@@ -273,8 +275,8 @@ func TestAllotmentsKeepTheLimit(t *testing.T) {
 	}
 }
 
-// TestSimulationDetectsWrongAllotments checks that the test before this one can fail: by allotments that are
-// charged when they are taken, and by ones that outlive what they were charged to.
+// TestSimulationDetectsWrongAllotments checks that TestAllotmentsKeepTheLimit finds a store with two bugs: it charges
+// allotments when they are taken, and it reports that windows end later than they do.
 func TestSimulationDetectsWrongAllotments(t *testing.T) {
 	for name, r := range simulatedRules {
 		t.Run(name, func(t *testing.T) {

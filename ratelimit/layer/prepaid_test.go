@@ -18,7 +18,7 @@ import (
 
 var leasable = ratelimit.SlidingLog(1000, time.Minute)
 
-// prepaidTest is an allotment layer in a synctest bubble, over a spy.
+// prepaidTest is a prepaid layer around a spy, in a synctest bubble.
 type prepaidTest struct {
 	*testing.T
 	*prepaidLayer
@@ -51,14 +51,14 @@ func (q prepaidTest) take(n int64) ratelimit.Result {
 	return q.ask(ratelimit.Take, n)
 }
 
-// charged returns the units that are charged in the store.
+// charged returns the number of units that are charged in the store.
 func (q prepaidTest) charged() int64 {
 	out, err := q.spy.Store.Do(q.Context(), []ratelimit.Op{{Rule: q.rule, Key: "k", Kind: ratelimit.Count}})
 	require.NoError(q, err)
 	return out[0].Count
 }
 
-// warm takes units until there is an allotment, and returns how many.
+// warm takes units until the key has an allotment. It returns the number of units.
 func (q prepaidTest) warm() (n int64) {
 	q.Helper()
 	for q.available() == 0 {
@@ -70,7 +70,7 @@ func (q prepaidTest) warm() (n int64) {
 	return n
 }
 
-// available returns how many units are prepaid.
+// available returns the number of prepaid units that can be spent.
 func (q prepaidTest) available() int64 {
 	if k := q.key(); k != nil {
 		q.mu.Lock()
@@ -149,7 +149,8 @@ func TestUnspentUnitsGoBack(t *testing.T) {
 	}
 }
 
-// An allotment is at most a quarter of what the store has left, so that other processes get units as well.
+// TestAllotmentLeavesMostOfTheRest checks that an allotment is at most a quarter of what the store has left, so that
+// other processes get units as well.
 func TestAllotmentLeavesMostOfTheRest(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{Share: 1}, func(q prepaidTest) {
 		left := int64(400)
@@ -172,7 +173,8 @@ func TestAllotmentLeavesMostOfTheRest(t *testing.T) {
 	})
 }
 
-// The demand counts each unit once, so an allotment has about half of the units of a lifetime.
+// TestAllotmentFollowsDemand checks that an allotment has about half of the units that are taken in a lifetime. This
+// shows that the demand counts each unit once.
 func TestAllotmentFollowsDemand(t *testing.T) {
 	withPrepaid(t, ratelimit.SlidingLog(1_000_000, time.Hour), PrepaidOptions{}, func(q prepaidTest) {
 		for range 1000 {
@@ -197,7 +199,7 @@ func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 		t.Run(r.Algorithm(), func(t *testing.T) {
 			withPrepaid(t, r, PrepaidOptions{}, func(q prepaidTest) {
 				if r.Algorithm() == "window" {
-					q.take(1) // begins one
+					q.take(1) // begins a window
 				}
 				<-time.After(20*time.Second - 100*time.Millisecond)
 				q.warm()
@@ -252,8 +254,8 @@ func TestConcurrentTakesFromOneAllotment(t *testing.T) {
 	})
 }
 
-// TestAllotmentConformsToStore runs storetest on a layer that takes no allotments: the suite's clock isn't the
-// layer's.
+// TestAllotmentConformsToStore runs storetest on a layer that takes no allotments, because the clock of the suite is
+// not the layer's clock.
 func TestAllotmentConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		m, clock := newMemory(t)

@@ -12,20 +12,22 @@ import (
 // ShadowOptions configures the layer for shadow rules. Shadow rules count as if they were enforced, but deny nothing,
 // so that you can see the effect of a limit before you enforce it. The zero value makes every rule a shadow rule.
 //
-// The store decides and charges takes, peeks and adds by a shadow rule. The layer returns the store's result, but always
-// Allowed and from [ratelimit.FromShadow]; Violated reports that the store denied the op. If the store fails, or the take is
-// larger than the limit, only Allowed and Limit are set. Counts, refunds and resets return the store's result or error.
+// The store decides and charges takes, peeks and adds by a shadow rule. The layer returns the store's result with two
+// changes: it is always Allowed, and its source is [ratelimit.FromShadow]. Violated reports that the store denied the
+// op. If the store fails, or the take is larger than the limit, only Allowed and Limit are set. Counts, refunds and
+// resets return the store's result or error.
 //
-// The enforced rules of a group are decided first. If they allow it, a second call takes by all its shadow rules or by
-// none, so that the counters are as if all rules were enforced. A list of several groups also costs two calls.
+// The enforced rules of a group are decided first. If they allow the group, a second call charges all its shadow
+// rules or none, so that the counters are as if all rules were enforced. A list of several groups also costs two
+// calls.
 //
 // Header fields and a policy's results omit shadow rules. A policy that has only shadow rules sends no header fields.
 type ShadowOptions struct {
 	// Match reports whether op's rule is a shadow rule for op's key. It is called concurrently for every op. Nil means that
 	// all rules are shadow rules.
 	Match func(op ratelimit.Op) bool
-	// Report, if not nil, is called for each take that would not have passed, with the store's result or error, before the
-	// take returns.
+	// Report is called before a take returns, if a shadow rule would have denied the take or the store failed. res
+	// and err are those of the store. Report may be nil.
 	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
 }
 
@@ -67,7 +69,7 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 	return res, err
 }
 
-// canDeny reports whether a layer can answer an op of a kind without the store.
+// canDeny reports whether ops of a kind can be denied. Layers answer such ops without the store.
 func canDeny(k ratelimit.Kind) bool {
 	return k == ratelimit.Take || k == ratelimit.Peek || k == ratelimit.Add
 }
@@ -122,7 +124,7 @@ func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shad
 	}
 }
 
-// allowedResult returns the layer's result of an op whose store returned res and err.
+// allowedResult returns the layer's result of an op for which the store returned res and err.
 func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// asPolicy serves requests by a policy whose store has a shadow layer.
+// asPolicy returns a function that sends a request to a handler with a policy. The policy's store has a shadow layer.
 func (s *shadowTest) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
 	limited, err := ratelimit.Middleware(s.shadowLayer, &ratelimit.Policy{
 		Name: "api", Rules: rules, XHeaders: true,

@@ -62,7 +62,8 @@ func (s *shadowTest) remaining(r ratelimit.Rule) int64 {
 	return out[0].Remaining
 }
 
-// Enforced rules keep the contract beside shadow rules.
+// TestShadowConformsToStore checks that enforced rules conform to storetest if each call also has a take by a shadow
+// rule.
 func TestShadowConformsToStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) {
 		memory, clock := newMemory(t)
@@ -135,7 +136,7 @@ func TestShadowRuleNeverFails(t *testing.T) {
 	_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(shadowed(3), "k", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 
-	// The store fails for the second call alone.
+	// From now on, the store fails for every second call.
 	calls := 0
 	s.Spy.Before = func(context.Context) error {
 		if calls++; calls == 2 {
@@ -176,16 +177,17 @@ func TestShadowRuleInAGroup(t *testing.T) {
 	require.Equal(t, []string{"Do", "Do"}, s.Drain(), "one call where nothing is mixed")
 }
 
-// The groups of a call stay separate when shadow rules are removed from them.
+// TestShadowRulesInSeveralGroups checks that the groups of a list stay separate when the layer removes shadow rules
+// from them.
 func TestShadowRulesInSeveralGroups(t *testing.T) {
 	s := newShadowTest(t, isShadow)
 	a, b := gcra(2), shadowed(3)
 	out := s.do(
 		take(a, "k", 2), take(b, "k", 2),
 		take(b, "x", 1),
-		take(a, "k", 1), take(b, "k", 1), // denied
+		take(a, "k", 1), take(b, "k", 1), // this group is denied
 		take(b, "y", 1),
-		take(b, "k", 2), // would be
+		take(b, "k", 2), // this take would be denied
 		take(a, "y", 1),
 	)
 	for i, want := range []struct{ allowed, violated bool }{
@@ -205,7 +207,8 @@ func TestShadowRulesInSeveralGroups(t *testing.T) {
 	require.EqualValues(t, 1, s.remaining(c))
 }
 
-// A shadow rule counts as if it were enforced, and has no influence on enforced rules.
+// TestShadowCountsAsIfEnforced checks that a shadow rule counts as if it were enforced, and that it has no influence
+// on enforced rules.
 func TestShadowCountsAsIfEnforced(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newShadowTest(t, isShadow)
@@ -228,7 +231,7 @@ func TestShadowCountsAsIfEnforced(t *testing.T) {
 			allowed := true
 			for i, op := range ops {
 				if !isShadow(op) {
-					want[0].Receipt.Counter, got[i].Receipt.Counter = 0, 0 // of different stores
+					want[0].Receipt.Counter, got[i].Receipt.Counter = 0, 0 // the stores have different counters
 					require.Equal(rt, want[0], got[i])
 					want = want[1:]
 				}
@@ -237,7 +240,7 @@ func TestShadowCountsAsIfEnforced(t *testing.T) {
 			res, err := inForce.Do(t.Context(), ops)
 			require.NoError(rt, err)
 			require.Equal(rt, res[0].Allowed, allowed)
-			if !allowed { // the enforced rules are charged all the same, if they allow it
+			if !allowed { // the layer still charges the enforced rules, if these allow the group
 				_, err = inForce.Do(t.Context(), others)
 				require.NoError(rt, err)
 			}
@@ -246,7 +249,7 @@ func TestShadowCountsAsIfEnforced(t *testing.T) {
 	})
 }
 
-// An invalid op is an error of a shadow rule, too.
+// TestShadowValidates checks that invalid ops by shadow rules are errors.
 func TestShadowValidates(t *testing.T) {
 	s := newShadowTest(t, nil)
 	for _, op := range []ratelimit.Op{

@@ -54,7 +54,8 @@ func windowOf(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// TestTwoProcessesReachTheLimit has a deny cache in each of two processes.
+// TestTwoProcessesReachTheLimit checks that two deny caches, as in two processes, reach the limit exactly and save
+// the calls for denied takes.
 func TestTwoProcessesReachTheLimit(t *testing.T) {
 	server := testhost.StartRedis(t)
 	patient := layer.FailoverOptions{Timeout: 10 * time.Second}
@@ -67,7 +68,7 @@ func TestTwoProcessesReachTheLimit(t *testing.T) {
 		return res
 	}
 	take(limiter(t, newStack(t, server.Client(nil), patient), windowOf(1, time.Hour))) // loads the script
-	for {                                                                              // until all of it is within one window
+	for {                                                                              // until a whole round is within a single window
 		began, before := time.Now(), calls()
 		var res ratelimit.Result
 		for i := range 7 {
@@ -101,8 +102,8 @@ func TestTwoProcessesReachTheLimit(t *testing.T) {
 	}
 }
 
-// TestRedisDownAndBack checks that each mode answers in time while Redis is down in several
-// ways, and that Redis is called again within a second of its return.
+// TestRedisDownAndBack makes Redis fail in several ways. It checks that each mode answers in time, and that Redis is
+// called again within a second of its return.
 func TestRedisDownAndBack(t *testing.T) {
 	for _, mode := range []layer.Mode{layer.Closed, layer.Open, layer.Local} {
 		for name, fault := range map[string]func(*faultproxy.Proxy, *testhost.Redis) (back func()){

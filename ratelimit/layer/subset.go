@@ -7,12 +7,12 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// subset holds the ops of a list that the store has to run.
+// subset holds those ops of a list that the store has to run.
 type subset struct {
 	out      []ratelimit.Result // the results of the whole list
 	ops      []ratelimit.Op
 	at       []int // the index of each op in the whole list
-	newGroup bool  // the next op begins a group
+	newGroup bool  // whether the next op begins a group
 }
 
 func (s *subset) add(op ratelimit.Op, at int) {
@@ -20,7 +20,7 @@ func (s *subset) add(op ratelimit.Op, at int) {
 	s.ops, s.at = append(s.ops, op), append(s.at, at)
 }
 
-// do runs the ops in one call and copies the results to out.
+// do runs the ops in one call of the store and copies their results to out.
 func (s *subset) do(ctx context.Context, store ratelimit.Store) error {
 	if len(s.ops) == 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/storespy"
 )
 
-// rulesOfTen returns a rule of each algorithm with limit 10, and a counter without a limit.
+// rulesOfTen returns rules of each algorithm with a limit or burst of 10, and a counter without a limit.
 func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 	block := ratelimit.Block{After: 2, For: time.Minute}
 	return []ratelimit.Rule{
@@ -30,8 +30,8 @@ func rulesOfTen() (rules []ratelimit.Rule, meter ratelimit.Rule) {
 	}, ratelimit.SlidingLog(1, time.Minute).WithoutLimit().WithName("meter")
 }
 
-// aroundMemory returns a store in memory with nothing, one layer, or all layers around it. Rules with the name are shadow
-// rules.
+// aroundMemory returns memory stores by the layers around them: none, a single layer, or all. Rules with the name
+// shadow are shadow rules.
 func aroundMemory(t *testing.T, shadow string) map[string]ratelimit.Store {
 	t.Helper()
 	all := Options{
@@ -67,7 +67,7 @@ func (s answeringError) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.R
 	return storespy.Func(s.Do).DoOne(ctx, op)
 }
 
-// statusOfCost returns the status of requests with a cost.
+// statusOfCost returns the status of the response to a request that has this cost.
 func statusOfCost(t *testing.T, store ratelimit.Store, key string, rules []ratelimit.Rule, cost int64) int {
 	t.Helper()
 	limited, err := ratelimit.Middleware(store, &ratelimit.Policy{
@@ -81,8 +81,8 @@ func statusOfCost(t *testing.T, store ratelimit.Store, key string, rules []ratel
 	return rec.Code
 }
 
-// A cost above the quota is a mistake of the client, for all numbers, rules and layers. A cost below 1 is a mistake
-// of the program.
+// TestCostAboveTheLimit checks that a cost above the quota is an error of the client, with all rules and layers. A
+// cost below 1 is an error of the program.
 func TestCostAboveTheLimit(t *testing.T) {
 	rules, meter := rulesOfTen()
 	policies := map[string][]ratelimit.Rule{"all": rules}
