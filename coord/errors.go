@@ -9,15 +9,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// Some errors have a method Problem, with which package server makes the response. Their status is in parentheses.
+// The errors with an HTTP status in parentheses have a method Problem. Package server uses it for the response.
 var (
-	// ErrInvalid (400) means that an argument is out of range; the text names it.
+	// ErrInvalid (400) means that an argument is out of range. The text of the error names the argument.
 	ErrInvalid error = &condition{"coord: invalid argument", http.StatusBadRequest}
 	// ErrStore (503) means that the store failed. Unless the error also wraps redisstore.ErrNotSent, the operation
 	// may have been done.
 	ErrStore error = &condition{"coord: store unavailable", http.StatusServiceUnavailable}
 
-	// ErrExists (409) means that a token with this id was issued before and is still remembered.
+	// ErrExists (409) means that a token with this id was issued before and has not been forgotten.
 	ErrExists error = &condition{"coord: the token exists", http.StatusConflict}
 	// ErrUnknown (404) means that a token was never issued or is forgotten.
 	ErrUnknown error = &condition{"coord: unknown token", http.StatusNotFound}
@@ -63,7 +63,7 @@ type DeniedError struct {
 	Reason error
 	// RetryAfter is the time until the lease is free if its holder neither renews nor releases it.
 	RetryAfter time.Duration
-	// Soonest is the time until the lease is free if its holder releases it now: the rest of MinInterval.
+	// Soonest is the time until the lease is free if its holder releases it now. It is the rest of MinInterval.
 	Soonest time.Duration
 	// Holder is the name of the lease's holder. It is empty with ErrTooSoon.
 	Holder string

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/memstore"
 )
 
-// A token starts one machine, however often it is presented.
+// A token starts one machine, even if it is presented several times.
 func ExampleTokens() {
 	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	tokens, _ := coord.NewTokens(store)
@@ -39,7 +39,7 @@ func ExampleTokens() {
 	// coord: unknown token
 }
 
-// One worker at a time works for a user.
+// Only one worker at a time works for a user.
 func ExampleLeases_Run() {
 	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})
@@ -57,7 +57,7 @@ func ExampleLeases_Run() {
 	// <nil>
 }
 
-// Acquire returns the lease, or an error that describes its holder.
+// Acquire returns the lease, or an error that names its holder.
 func ExampleLeases() {
 	store, _ := memstore.New(memstore.Options{}) // or redisstore.New
 	leases, _ := coord.NewLeases(store, coord.LeaseOptions{Lifetime: 10 * time.Second, Name: "worker 1"})

@@ -13,21 +13,21 @@ type Lease struct {
 	user    string
 	request LeaseRequest
 	number  int64
-	latest  time.Time // the last deadline that renewals can set
+	latest  time.Time // the latest deadline that a renewal can set
 
 	ctx    context.Context         // a leaseContext around ended
 	ended  context.Context         // ends with the lease
-	cancel context.CancelCauseFunc // ends ended; called under mu, so that no renewal comes between
+	cancel context.CancelCauseFunc // ends the context ended; called under mu, so that no renewal runs at the same time
 
 	mu       sync.Mutex
-	deadline time.Time // has a reading of the monotonic clock
+	deadline time.Time // has a monotonic clock reading
 	timer    *time.Timer
 
 	releasing sync.Mutex // held during a Release
-	released  bool       // in the store, too; under releasing
+	released  bool       // whether the store has released the lease; guarded by releasing
 }
 
-// newLease returns the lease that an Acquire, sent at that time, has been granted.
+// newLease returns the lease that the store has granted. sent is the time before the call of Acquire.
 func newLease(leases *Leases, user string, r LeaseRequest, number int64, sent time.Time) *Lease {
 	o := &leases.o
 	l := &Lease{
@@ -50,19 +50,20 @@ func (l *Lease) User() string { return l.user }
 // because such a write comes from a worker that has not noticed the end of its lease.
 func (l *Lease) Number() int64 { return l.number }
 
-// Deadline returns when the lease ends if it is not renewed, by this machine's clock. In the store, it ends later.
+// Deadline returns the time at which the lease ends if it is not renewed, by this machine's clock. In the store, the
+// lease ends later.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Context returns a context that ends with the lease, at its deadline at the latest. Its cause is ErrEnded, ErrLost
-// or ErrReleased. It has no values and does not derive from the context of Acquire. The context of [Lease.Run]
-// derives from the caller's.
+// Context returns a context that ends with the lease, at the deadline at the latest. Its cause is ErrEnded, ErrLost
+// or ErrReleased. It has no values, and does not derive from the context of Acquire. The context of [Lease.Run]
+// derives from the caller's context.
 //
-// The context's Err method reads the clock, so that a process that was paused notices the end at its first check,
-// even before Done is closed.
+// The context's Err method reads the clock. So a process that was paused notices the end of the lease at its first
+// check, even before Done is closed.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Renew extends the lease to Lifetime from now, within MaxLifetime. It returns ErrMaxLifetime if the lease cannot be
@@ -88,7 +89,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return context.Cause(l.ended)
 }
 
-// extend moves the deadline. It reports false if the lease had ended before.
+// extend moves the deadline to a later time. It returns false if the lease has ended.
 func (l *Lease) extend(deadline time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,9 +103,9 @@ func (l *Lease) extend(deadline time.Time) bool {
 	return true
 }
 
-// Release ends the lease, first here and then in the store, so that other workers need not wait for its deadline. It
-// returns nil if the lease was released before, ErrLost if it had ended in the store, and ErrStore if the store
-// failed. After ErrStore, call Release again or let the lease expire.
+// Release ends the lease, first in this process and then in the store. Other workers then need not wait for the
+// deadline. Release returns nil if the lease was released before, ErrLost if it had ended in the store, and ErrStore
+// if the store failed. After ErrStore, call Release again or let the lease expire.
 func (l *Lease) Release() error {
 	l.end(ErrReleased)
 	l.releasing.Lock()
@@ -120,9 +121,9 @@ func (l *Lease) Release() error {
 	return err
 }
 
-// Run calls fn under the lease and releases the lease when fn returns or panics. Until then it renews the lease three
-// times in each Lifetime, up to MaxLifetime. The context of fn has the values of ctx, and ends with ctx or the lease.
-// When it ends, fn has to return, because Run cannot stop it and another worker may begin.
+// Run calls fn and releases the lease when fn returns or panics. Until then, it renews the lease three times in each
+// Lifetime, up to MaxLifetime. The context of fn has the values of ctx. It ends with ctx or with the lease. When it
+// ends, fn has to return, because Run cannot stop fn and another worker may begin.
 //
 // Run returns fn's error. If fn returns nil but the lease ended first, Run returns ErrEnded, ErrLost or ErrReleased,
 // because another worker may have run at the same time. If the lease has ended before the call, Run does not call fn.
@@ -135,7 +136,7 @@ func (l *Lease) Run(ctx context.Context, fn func(ctx context.Context) error) err
 	defer cancel(nil)
 	defer context.AfterFunc(l.ended, func() { cancel(context.Cause(l.ended)) })()
 	renewing, stop := context.WithCancel(l.ctx)
-	defer stop() // without waiting for a renewal in flight
+	defer stop() // does not wait for a renewal in flight
 	if l.Deadline().Before(l.latest) {
 		go l.keepRenewing(renewing)
 	}
@@ -161,7 +162,7 @@ func (l *Lease) keepRenewing(ctx context.Context) {
 	}
 }
 
-// end ends the lease here, unless it has ended.
+// end ends the lease in this process, unless it has already ended.
 func (l *Lease) end(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +177,8 @@ func (l *Lease) hasEnded() bool {
 	return l.hasEndedLocked()
 }
 
-// hasEndedLocked reports whether the lease has ended, and ends it if its deadline has passed.
+// hasEndedLocked reports whether the lease has ended. If the deadline has passed, it ends the lease first. The caller
+// holds l.mu.
 func (l *Lease) hasEndedLocked() bool {
 	if !time.Now().Before(l.deadline) {
 		l.cancel(ErrEnded)
@@ -184,8 +186,8 @@ func (l *Lease) hasEndedLocked() bool {
 	return l.ended.Err() != nil
 }
 
-// leaseContext is a context that ends with a lease. It has the Done channel and the values of the inner context, so that
-// derived contexts need no goroutine.
+// leaseContext is a context that ends with a lease. It uses the Done channel and the values of the inner context, so
+// contexts that derive from it need no goroutine.
 type leaseContext struct {
 	context.Context
 	lease  *Lease

@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// tenSeconds is a lifetime with a margin of a second.
+// tenSeconds has a lifetime of ten seconds and a margin of a second.
 var tenSeconds = coord.LeaseOptions{Lifetime: 10 * time.Second, Margin: time.Second, Name: "one"}
 
 func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
@@ -26,7 +26,7 @@ func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 	return lease
 }
 
-// in runs a test in a bubble, with leases in memory.
+// in runs a test in a synctest bubble, with leases in memory.
 func in(t *testing.T, o coord.LeaseOptions, test func(t *testing.T, m *memstore.Store, l *coord.Leases)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func in(t *testing.T, o coord.LeaseOptions, test func(t *testing.T, m *memstore.
 	})
 }
 
-// ended fails unless the lease has ended for that reason.
+// ended fails the test unless the lease has ended with this cause.
 func ended(t *testing.T, l *coord.Lease, cause error) {
 	t.Helper()
 	synctest.Wait()
@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 		require.Regexp(t, `:\d+$`, denied.Holder)
 		require.ErrorIs(t, lease.Renew(t.Context()), coord.ErrMaxLifetime)
 		require.NoError(t, lease.Release())
-		acquired(t, l, "u").Release() // at once
+		acquired(t, l, "u").Release() // without a MinInterval, the next lease can begin at once
 	})
 }
 
@@ -168,10 +168,10 @@ func TestRenewalReplyAfterTheEnd(t *testing.T) {
 	})
 }
 
-// slowStore is slow.
+// slowStore is a store that waits before or after Acquire and Renew.
 type slowStore struct {
 	coord.LeaseStore
-	before, after time.Duration // how long it waits before and after the operation
+	before, after time.Duration // the times of waiting
 	asked         int
 	mu            sync.Mutex
 }
@@ -185,7 +185,7 @@ func (s *slowStore) Acquire(ctx context.Context, user string, r coord.LeaseReque
 	return s.LeaseStore.Acquire(ctx, user, r)
 }
 
-// questions returns how often it was asked for a lease.
+// questions returns the number of calls of Acquire.
 func (s *slowStore) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *slowStore) Renew(ctx context.Context, user string, r coord.LeaseRequest
 	return s.LeaseStore.Renew(ctx, user, r)
 }
 
-// A lease's deadline is counted from before the call of the store.
+// TestSlowStoreShortensLeases checks that a lease's deadline is counted from the time before the call of the store.
 func TestSlowStoreShortensLeases(t *testing.T) {
 	for _, slow := range []*slowStore{{before: 3 * time.Second}, {after: 3 * time.Second}} {
 		o := tenSeconds
@@ -245,9 +245,10 @@ func TestLateGrantIsReleased(t *testing.T) {
 	})
 }
 
-// A process that was paused must see the end when it checks, even if no timer has run.
+// TestErrReadsTheClock checks that a process that was paused sees the end of its lease at the next check, even if no
+// timer has run.
 func TestErrReadsTheClock(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // no timer runs while the test is busy
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with a single processor, no timer runs while the test is busy
 	o := coord.LeaseOptions{Lifetime: 300 * time.Millisecond}
 	l := newLeases(t, newMemory(t, memstore.Options{}), o)
 	other, lease := acquired(t, l, "other"), acquired(t, l, "u")
@@ -279,7 +280,7 @@ func TestReleaseTwice(t *testing.T) {
 	})
 }
 
-// failingStore is a store that fails with a chosen error.
+// failingStore is a store whose Renew and Release fail if the test sets an error.
 type failingStore struct {
 	coord.LeaseStore
 	err atomic.Pointer[error]
@@ -354,7 +355,8 @@ func TestFailedRenewal(t *testing.T) {
 	})
 }
 
-// The renewal takes five seconds.
+// TestNoCallWaitsForARenewal checks that Release and the end of Run do not wait for a renewal in flight, which takes
+// five seconds.
 func TestNoCallWaitsForARenewal(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
@@ -369,12 +371,12 @@ func TestNoCallWaitsForARenewal(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, lease.Release())
 		require.NoError(t, other.Run(t.Context(), func(context.Context) error {
-			pass(o.Lifetime/3 + time.Second) // the renewal is under way
+			pass(o.Lifetime/3 + time.Second) // now a renewal is in flight
 			return nil
 		}))
 		require.Equal(t, o.Lifetime/3+time.Second, time.Since(began))
 		require.ErrorIs(t, <-renewed, coord.ErrReleased)
-		pass(5 * time.Second) // the other renewal ends, too
+		pass(5 * time.Second) // the renewal of other ends, too
 		slow.after = 0
 		acquired(t, l, "u")
 		acquired(t, l, "v")

@@ -15,20 +15,21 @@ import (
 // LeaseOptions configures [Leases]. The zero value means the defaults. All processes that compete for the same users
 // should have the same options.
 type LeaseOptions struct {
-	// Lifetime is how long a lease lasts without renewal. If a worker dies, its user has no worker until then.
-	// Default: 30 s; at least 1 ms.
+	// Lifetime is how long a lease lasts without renewal. If a worker dies, no other worker can begin for its user
+	// until then. Default: 30 s; at least 1 ms.
 	Lifetime time.Duration
 	// MaxLifetime is how long a lease lasts with all renewals. Default: Lifetime, which means no renewals.
 	MaxLifetime time.Duration
-	// MinInterval is the time between the beginnings of two leases of a user. Denied requests don't count. Default:
-	// 0.
+	// MinInterval is the minimum time between the beginnings of two leases of a user. Denied requests do not count.
+	// Default: 0.
 	MinInterval time.Duration
-	// Margin is how much earlier a lease ends here than in the store. It compensates for clocks that run at different
-	// speeds and for the time that a worker needs to stop. Default: a twentieth of Lifetime.
+	// Margin is how much earlier a lease ends in the process than in the store. It allows for clocks that run at
+	// different speeds, and for the time that a worker needs to stop. Default: a twentieth of Lifetime.
 	Margin time.Duration
-	// Poll is how often a waiter asks the store whether another process has released the lease early. Default: 1 s.
+	// Poll is the interval at which a waiter asks the store whether another process has released the lease early.
+	// Default: 1 s.
 	Poll time.Duration
-	// Name is the holder's name, for [DeniedError]. Default: host name and process id.
+	// Name is the name of the holder in a [DeniedError]. Default: host name and process id.
 	Name string
 }
 
@@ -38,7 +39,7 @@ func (o LeaseOptions) withDefaults() LeaseOptions {
 	o.Margin = cmp.Or(o.Margin, o.Lifetime/20)
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	if o.Name == "" {
-		host, _ := os.Hostname() // the name may be empty
+		host, _ := os.Hostname() // if it fails, the name begins with a colon
 		o.Name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	return o
@@ -89,17 +90,18 @@ func NewLeases(store LeaseStore, o LeaseOptions) (*Leases, error) {
 }
 
 // Acquire returns the lease of a user if it is free. Otherwise it returns a *[DeniedError]. Acquire does not queue,
-// so it can overtake callers of [Leases.Wait].
+// so it can get the lease before callers of [Leases.Wait].
 //
-// The caller must release the lease; the end of ctx does not release it. Acquire makes one store call. If ctx ends or
-// the store fails, a second call in the background releases the lease, which may have been granted.
+// The caller must release the lease. The end of ctx does not release it. Acquire makes one store call. If ctx ends or
+// the store fails during the call, the store may have granted the lease. A second call in the background then
+// releases it.
 func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
 	}
 	r := LeaseRequest{Name: l.o.Name, Lifetime: l.o.Lifetime, MinInterval: l.o.MinInterval}
 	rand.Read(r.ID[:])
-	sent := time.Now() // the store counts from a later moment
+	sent := time.Now() // the store counts the lifetime from a later time
 	number, err := l.store.Acquire(ctx, user, r)
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (l *Leases) Acquire(ctx context.Context, user string) (*Lease, error) {
 	return lease, nil
 }
 
-// Run acquires the lease of a user and calls fn under it, like [Leases.Acquire] and [Lease.Run].
+// Run acquires the lease of a user, as [Leases.Acquire] does, and calls [Lease.Run].
 func (l *Leases) Run(ctx context.Context, user string, fn func(ctx context.Context) error) error {
 	lease, err := l.Acquire(ctx, user)
 	if err != nil {

@@ -37,7 +37,7 @@ func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Le
 	return leases
 }
 
-// pass lets time go by in a bubble.
+// pass waits for d. In a synctest bubble, this takes no real time.
 func pass(d time.Duration) { <-time.After(d) }
 
 // must returns v. It panics if err is not nil.

@@ -43,7 +43,7 @@ func TestRunEndsWithTheLease(t *testing.T) {
 		})
 		require.ErrorIs(t, err, coord.ErrEnded, "it may not have been alone at the end")
 		require.Equal(t, 9*time.Second, time.Since(began))
-		acquired(t, l, "u") // it was released
+		acquired(t, l, "u") // Run has released the lease
 	})
 }
 
@@ -64,7 +64,8 @@ func TestRunRenews(t *testing.T) {
 	})
 }
 
-// A lease survives a store that fails for a while, and ends in time if the store continues to fail.
+// TestRunWithAFailingStore checks that a lease survives a store that fails for a while, and ends in time if the store
+// continues to fail.
 func TestRunWithAFailingStore(t *testing.T) {
 	o := tenSeconds
 	o.MaxLifetime = time.Hour
@@ -73,7 +74,7 @@ func TestRunWithAFailingStore(t *testing.T) {
 		l := newLeases(t, s, o)
 		began := time.Now()
 		err := l.Run(t.Context(), "u", func(ctx context.Context) error {
-			pass(o.Lifetime / 6) // between two renewals
+			pass(o.Lifetime / 6) // until the middle between two renewals
 			for range 5 {
 				s.fail(coord.ErrStore)
 				pass(o.Lifetime / 3)
@@ -124,7 +125,7 @@ func TestPanicReleases(t *testing.T) {
 	})
 }
 
-// fn may not continue after it has released the lease.
+// TestReleaseInsideRun checks that the context of fn ends when fn releases the lease.
 func TestReleaseInsideRun(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
@@ -136,8 +137,8 @@ func TestReleaseInsideRun(t *testing.T) {
 	})
 }
 
-// Only one of ten starts succeeds. After the lifetime of two seconds, another start succeeds. The first worker cannot
-// release the second lease.
+// TestOneWorkerOnRedis checks that one of ten starts succeeds, and another one after the lifetime of two seconds. The
+// first worker then cannot release the second lease.
 func TestOneWorkerOnRedis(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
@@ -185,7 +186,7 @@ func TestRunOfAnEndedLease(t *testing.T) {
 		lease := acquired(t, l, "u")
 		pass(9 * time.Second)
 		require.ErrorIs(t, lease.Run(t.Context(), nil), coord.ErrEnded)
-		acquired(t, l, "u") // it was released
+		acquired(t, l, "u") // Run has released the lease
 	})
 }
 

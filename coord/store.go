@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Limits of arguments. Stores may rely on them.
+// These limits of arguments have been checked before a store is called.
 const (
-	MaxMetadata = 64 << 10         // bytes of a token's metadata
-	MaxName     = 1 << 10          // bytes of the name of a user, a holder, or the user of a token
-	MinTime     = time.Millisecond // shortest and longest of times and intervals
-	MaxTime     = 100 * 365 * 24 * time.Hour
+	MaxMetadata = 64 << 10                   // maximum number of bytes of a token's metadata
+	MaxName     = 1 << 10                    // maximum number of bytes of the name of a user, a holder, or the user of a token
+	MinTime     = time.Millisecond           // the shortest lifetime or interval
+	MaxTime     = 100 * 365 * 24 * time.Hour // the longest lifetime or interval
 )
 
-// KeepNumber is how long a store keeps a user's last fencing number after a lease. The next number is larger even if the
-// store's clock is set back by that much meanwhile.
+// KeepNumber is how long a store keeps a user's last fencing number after a lease. Until then, the next number is
+// larger even if the store's clock is set back.
 const KeepNumber = time.Hour
 
-// TokenStore stores tokens. Packages memstore and redisstore implement it; package storetest tests implementations.
-// All methods are safe for concurrent use. [Tokens] has checked the arguments. If ctx has ended, the error is its
-// cause. Any other failure wraps [ErrStore]. Times are by the store's clock.
+// TokenStore stores tokens. Packages memstore and redisstore implement it. Package storetest tests implementations.
+// All methods are safe for concurrent use. [Tokens] checks the arguments before each call. If ctx has ended, the
+// methods return its cause. Any other failure wraps [ErrStore]. Times are by the store's clock.
 type TokenStore interface {
-	// Issue makes a token that can be used for ttl and is remembered for keep after that. It returns ErrExists if there
-	// is a token with this key.
+	// Issue makes a token that can be used for ttl. The store remembers it for keep after that. Issue returns
+	// ErrExists if there is a token with this key.
 	Issue(ctx context.Context, key TokenKey, metadata []byte, ttl, keep time.Duration) error
 	// Use marks a usable token as used and returns it. For any other token it returns ErrUsed, ErrExpired or ErrRevoked,
 	// and the token without metadata. It returns ErrUnknown, and stores nothing, if there is no token.
@@ -36,22 +36,22 @@ type TokenStore interface {
 	Revoke(ctx context.Context, key TokenKey) error
 }
 
-// LeaseStore stores leases. The documentation of [TokenStore] about concurrency, arguments, errors and times applies to
-// it.
+// LeaseStore stores leases. What [TokenStore] says about concurrency, arguments, errors and times also applies to
+// LeaseStore.
 type LeaseStore interface {
-	// Acquire grants the lease of a user to r.ID, for r.Lifetime from now, and returns the fencing number, which is
-	// larger than all earlier numbers of this user. It returns a *DeniedError, and changes nothing, if the lease is
-	// not free. After any other error the store tries to release a lease that it may have granted, without delaying
-	// the caller.
+	// Acquire grants the lease of a user to r.ID for r.Lifetime from now. It returns the fencing number, which is
+	// larger than all earlier numbers of this user. If the lease is not free, it returns a *DeniedError and changes
+	// nothing. After any other error, the store may have granted the lease. It then tries to release the lease in the
+	// background.
 	Acquire(ctx context.Context, user string, r LeaseRequest) (number int64, err error)
-	// Renew extends the lease, if r.ID holds it, to r.Lifetime from now. It never shortens the lease. It returns ErrLost if
-	// r.ID does not hold it.
+	// Renew extends the lease to r.Lifetime from now, and never shortens it. It returns ErrLost if r.ID does not hold
+	// the lease.
 	Renew(ctx context.Context, user string, r LeaseRequest) error
-	// Release ends the lease. It returns ErrLost if r.ID does not hold it.
+	// Release ends the lease. It returns ErrLost if r.ID does not hold the lease.
 	Release(ctx context.Context, user string, r LeaseRequest) error
 }
 
-// TokenKey is the SHA-256 of a token's id; stores do not get the id. It formats as "[redacted]".
+// TokenKey is the SHA-256 of a token's id. Stores do not get the id itself. A TokenKey formats as "[redacted]".
 type TokenKey [32]byte
 
 // Format writes "[redacted]" for every verb.
@@ -66,7 +66,7 @@ type LeaseRequest struct {
 	Name string
 	// Lifetime is the time from the call of Acquire or Renew to the end of the lease.
 	Lifetime time.Duration
-	// MinInterval is the one of [LeaseOptions]. It is the same in all calls for one lease.
+	// MinInterval is [LeaseOptions].MinInterval. It is the same in all calls for a lease.
 	MinInterval time.Duration
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// maxTombstone bounds how long a token is remembered after it has expired.
+// maxTombstone is the maximum time for which a token is remembered after it has expired.
 const maxTombstone = 24 * time.Hour
 
 // State is the state of a token.
@@ -21,7 +21,7 @@ type State int
 const (
 	Usable State = 1 + iota
 	Used
-	Expired // unused
+	Expired // was not used before
 	Revoked
 )
 
@@ -41,20 +41,21 @@ func (s State) Err() error {
 	return [...]error{Used: ErrUsed, Expired: ErrExpired, Revoked: ErrRevoked}[s]
 }
 
-// Token describes a token, without its id. Times are by the store's clock, and zero for events that did not happen.
+// Token describes a token, without its id. Times are by the store's clock. The time of an event that did not happen
+// is zero.
 type Token struct {
 	State     State
-	Metadata  []byte // as issued; the caller may change it
+	Metadata  []byte // the bytes of Issue; the caller may change them
 	Issued    time.Time
-	Expires   time.Time // the token can be used until then
-	Forgotten time.Time // the token can be inspected until then
+	Expires   time.Time // the end of the time in which the token can be used
+	Forgotten time.Time // the end of the time in which the token can be inspected
 	Used      time.Time
 	UsedBy    string
 	Revoked   time.Time
 }
 
-// Tokens issues permissions to do something once, and uses them. A token has an id, which its user presents. All
-// methods are safe for concurrent use. Each makes one store call.
+// Tokens issues tokens and uses them. A token is a permission to do something once. It has an id, which the user of
+// the token presents. All methods are safe for concurrent use. Each makes one store call.
 //
 // An id is a credential. The store gets only its SHA-256, and errors do not contain it.
 type Tokens struct{ store TokenStore }
@@ -67,16 +68,17 @@ func NewTokens(store TokenStore) (*Tokens, error) {
 	return &Tokens{store}, nil
 }
 
-// NewID returns an id for a token that cannot be guessed: 256 random bits in base64url, 43 characters.
+// NewID returns a random id for a token. It has 256 random bits, and is 43 characters of base64url.
 func NewID() string {
 	b := make([]byte, 32)
-	rand.Read(b) // never fails: crypto/rand ends the program instead
+	rand.Read(b) // never returns an error
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Issue makes a token that can be used once within ttl. The id comes from [NewID] or from the caller, such as the number
-// of an order that is to be shipped once. Anyone who can guess the id can use the token. Issue returns ErrExists for an
-// id that was issued before and is still remembered: for ttl after it expires, at most for a day.
+// Issue makes a token that can be used once within ttl. The id comes from [NewID], or from the caller, such as the
+// number of an order that must be shipped only once. Anyone who can guess the id can use the token. Issue returns
+// ErrExists if the id was issued before and has not been forgotten. The id is forgotten ttl after the token expires,
+// or a day after it expires if that is earlier.
 //
 // After ErrStore, or the end of ctx, the token may exist, unless the error is redisstore.ErrNotSent. Call Inspect to
 // find out.
@@ -94,10 +96,10 @@ func (t *Tokens) Issue(ctx context.Context, id string, metadata []byte, ttl time
 	return t.store.Issue(ctx, key, metadata, ttl, min(ttl, maxTombstone))
 }
 
-// Use uses a token. Exactly one of several concurrent calls succeeds. by names the user of the token for Inspect; it may
-// be empty. For a token that was used, has expired or was revoked, Use returns ErrUsed, ErrExpired or ErrRevoked, and the
-// token without its metadata. For a token that was never issued, or is forgotten, it returns ErrUnknown, and stores
-// nothing.
+// Use uses a token. If several calls are concurrent, exactly one of them succeeds. by is the name of the token's
+// user, which Inspect returns. It may be empty. For a token that was used, has expired or was revoked, Use returns
+// ErrUsed, ErrExpired or ErrRevoked, and the token without its metadata. For a token that was never issued, or is
+// forgotten, it returns ErrUnknown and stores nothing.
 //
 // After ErrStore, or the end of ctx, the token may have been used, unless the error is redisstore.ErrNotSent. If each
 // attempt passes a different by, Inspect shows which attempt succeeded.

@@ -41,7 +41,7 @@ func TestEmptyID(t *testing.T) {
 	require.ErrorContains(t, err, "store is nil")
 }
 
-// A token is remembered for its ttl after it expires, and for a day at most.
+// TestUsedTokenIsRemembered checks that a token is remembered for its ttl after it expires, and for a day at most.
 func TestUsedTokenIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := newTokens(t, newMemory(t, memstore.Options{}))
@@ -82,7 +82,7 @@ func TestStateNames(t *testing.T) {
 	require.Equal(t, map[string]bool{"unknown": true, "usable": true, "used": true, "expired": true, "revoked": true}, names)
 }
 
-// TestErrorsAreResponses checks the responses of package server to the errors.
+// TestErrorsAreResponses checks the HTTP status of each error.
 func TestErrorsAreResponses(t *testing.T) {
 	status := func(err error) int {
 		var p interface {

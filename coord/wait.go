@@ -14,8 +14,8 @@ import (
 // fails, it returns the error at once. As with Acquire, the end of ctx does not release the lease.
 //
 // Within a process, callers that wait for the same user get the lease in the order of their calls. Only the first
-// caller asks the store: when the lease must have ended, when MinInterval has passed, and every Poll in between. A
-// release in this process wakes this caller at once. There is no order between processes.
+// caller asks the store. It asks when the lease has reached its end, when MinInterval has passed, and at the interval
+// Poll before that. A release in this process wakes it at once. There is no order between processes.
 func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	if err := checkUser(user); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (l *Leases) Wait(ctx context.Context, user string) (*Lease, error) {
 	}
 	defer list.first.Release(1)
 	select {
-	case <-list.woken: // meant for the caller before
+	case <-list.woken: // the release was meant for an earlier caller
 	default:
 	}
 	for {
@@ -50,9 +50,9 @@ type waitLists struct {
 
 // waitList holds the callers that wait for the same user.
 type waitList struct {
-	n     int                 // callers; under waitLists.mu
-	first *semaphore.Weighted // held by the first caller; first in, first out
-	woken chan struct{}       // has an element if the lease was released since the first caller asked
+	n     int                 // the number of callers; guarded by waitLists.mu
+	first *semaphore.Weighted // held by the first caller; the others acquire it in order
+	woken chan struct{}       // has an element if the lease was released after the first caller asked
 }
 
 func (w *waitLists) join(user string) *waitList {
@@ -78,20 +78,20 @@ func (w *waitLists) leave(user string, list *waitList) {
 	}
 }
 
-// wake wakes the first caller that waits for a user.
+// wake wakes the first of the callers that wait for a user.
 func (w *waitLists) wake(user string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if list := w.list[user]; list != nil {
 		select {
 		case list.woken <- struct{}{}:
-		default: // woken already
+		default: // the caller was woken before
 		}
 	}
 }
 
-// waitForRelease waits until it is worth asking again, with some jitter, so that waiters in many processes don't ask at
-// the same moment.
+// waitForRelease waits until the store should be asked again. The time is a little random, so that waiters in many
+// processes do not ask at the same moment.
 func (w *waitList) waitForRelease(ctx context.Context, denied *DeniedError, poll time.Duration) error {
 	began := time.Now()
 	d := max(denied.Soonest, min(denied.RetryAfter, poll))

@@ -23,17 +23,17 @@ func TestWait(t *testing.T) {
 		require.Zero(t, time.Since(began), "it was free")
 		other := newLeases(t, m, tenSeconds)
 
-		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in this process
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // the lease is released in this process
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(began))
 
 		began = time.Now()
-		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // in another one
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // the lease is released in another process
 		lease = must(other.Wait(t.Context(), "u"))
 		require.InDelta(t, 5.6, time.Since(began).Seconds(), 0.6)
 
-		began = time.Now() // never
+		began = time.Now() // the lease is never released
 		must(l.Wait(t.Context(), "u"))
 		require.InDelta(t, 10.05, time.Since(began).Seconds(), 0.051, "the end is known")
 		ended(t, lease, coord.ErrEnded)
@@ -46,7 +46,7 @@ func TestWaitersPoll(t *testing.T) {
 		l := newLeases(t, s, tenSeconds)
 		acquired(t, l, "u")
 		var wg sync.WaitGroup
-		for range 20 { // nineteen of them wait for the first
+		for range 20 { // nineteen waiters wait for the first one
 			wg.Go(func() {
 				lease, err := l.Wait(t.Context(), "u")
 				if err != nil || lease.Release() != nil {
@@ -69,14 +69,14 @@ func TestWaitRespectsMinInterval(t *testing.T) {
 		l := newLeases(t, s, o)
 		began := time.Now()
 		lease := acquired(t, l, "u")
-		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // too soon to wake a waiter
+		time.AfterFunc(5*time.Second, func() { _ = lease.Release() }) // before MinInterval has passed
 		lease, err := l.Wait(t.Context(), "u")
 		require.NoError(t, err)
 		require.InDelta(t, 30, time.Since(began).Seconds(), 0.01)
 		require.Equal(t, 3, s.questions())
 		require.NoError(t, lease.Release())
 
-		before := s.questions() // once more, without a holder
+		before := s.questions() // the second wait begins when the lease has no holder
 		began = time.Now()
 		must(l.Wait(t.Context(), "u"))
 		require.InDelta(t, 31.5, time.Since(began).Seconds(), 1.501)
@@ -84,7 +84,7 @@ func TestWaitRespectsMinInterval(t *testing.T) {
 	})
 }
 
-// Waiters come one after another, and some of them leave.
+// TestWaitersAreInOrder checks that waiters get the lease in order, even if some of them leave.
 func TestWaitersAreInOrder(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, l *coord.Leases) {
 		lease := acquired(t, l, "u")
@@ -107,7 +107,7 @@ func TestWaitersAreInOrder(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		for _, i := range []int{0, 4, 9} { // the first, one in the middle, the last
+		for _, i := range []int{0, 4, 9} { // the first waiter, one in the middle, and the last
 			leave[i](left)
 			synctest.Wait()
 		}
@@ -121,7 +121,8 @@ func TestWaitersAreInOrder(t *testing.T) {
 	})
 }
 
-// A release while the first waiter asks, and gets the lease, does not wake the second one.
+// TestReleaseWakesNoLaterWaiter checks that a release wakes only the first waiter. The first waiter is just asking
+// the store and gets the lease.
 func TestReleaseWakesNoLaterWaiter(t *testing.T) {
 	in(t, tenSeconds, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
 		s := &slowStore{LeaseStore: m, before: 100 * time.Millisecond}

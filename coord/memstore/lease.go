@@ -10,8 +10,8 @@ import (
 // lease is the last lease of a user. It is guarded by Store.mu.
 type lease struct {
 	record
-	id           [16]byte // of the request
-	name         string   // of the holder
+	id           [16]byte // the ID of the request
+	name         string   // the holder's name
 	number       int64
 	since, until time.Time // until is the time of the release if the lease was released
 }
@@ -54,7 +54,7 @@ func (m *Store) newLeaseLocked(user, name string, now time.Time) (*lease, error)
 	return l, nil
 }
 
-// denial returns an error if the next lease cannot begin now.
+// denial returns a *DeniedError if the next lease cannot begin now, and otherwise nil.
 func (l *lease) denial(now time.Time, interval time.Duration) error {
 	since := max(0, now.Sub(l.since)) // the clock may have gone back
 	soonest := max(0, interval-since)
@@ -67,7 +67,7 @@ func (l *lease) denial(now time.Time, interval time.Duration) error {
 	return nil
 }
 
-// keepLocked keeps the user until neither the number nor MinInterval matters.
+// keepLocked sets how long the store remembers the user: until MinInterval and KeepNumber have passed.
 func (m *Store) keepLocked(l *lease, r coord.LeaseRequest) {
 	at, next := l.until.Add(coord.KeepNumber), l.since.Add(r.MinInterval)
 	if next.After(at) {
@@ -76,7 +76,7 @@ func (m *Store) keepLocked(l *lease, r coord.LeaseRequest) {
 	m.expireLocked(&l.record, at)
 }
 
-// lockHeld returns the lease that r.ID holds and locks m.mu, unless there is an error.
+// lockHeld locks m.mu and returns the lease that r.ID holds. If it returns an error, m.mu is not locked.
 func (m *Store) lockHeld(ctx context.Context, user string, r coord.LeaseRequest) (l *lease, now time.Time, err error) {
 	if now, err = m.lock(ctx); err != nil {
 		return nil, now, err

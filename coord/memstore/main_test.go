@@ -27,7 +27,7 @@ func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Le
 	return leases
 }
 
-// acquired acquires the lease, which must be free.
+// acquired acquires a lease that must be free.
 func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 	t.Helper()
 	lease, err := l.Acquire(t.Context(), user)
@@ -35,19 +35,19 @@ func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 	return lease
 }
 
-// key returns one of many keys of tokens.
+// key returns a different key for each n.
 func key(n int) (k coord.TokenKey) {
 	copy(k[:], fmt.Sprint(n))
 	return k
 }
 
-// pass lets time go by in a bubble.
+// pass waits for d. In a synctest bubble, this takes no real time.
 func pass(d time.Duration) { <-time.After(d) }
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Host{
 		Open:    func(t *testing.T) storetest.Store { return newStore(t, memstore.Options{}) },
-		Advance: func(_ *testing.T, d time.Duration) { pass(d) }, // the bubble's clock
+		Advance: func(_ *testing.T, d time.Duration) { pass(d) }, // moves the clock of the bubble
 		Within:  synctest.Test,
 	})
 }

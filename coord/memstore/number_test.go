@@ -10,7 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// The number of a forgotten user is ahead of the clock, as after the clock was set back.
+// TestNumbersAheadOfTheClock checks that the numbers of a forgotten user continue to grow if they are ahead of the
+// clock.
 func TestNumbersAheadOfTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Options{})
@@ -23,7 +24,7 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 		ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
 		m.leases["u"].number = ahead
 		<-time.After(2 * time.Hour)
-		_, err = m.Inspect(t.Context(), coord.TokenKey{}) // each call forgets what has expired
+		_, err = m.Inspect(t.Context(), coord.TokenKey{}) // each call removes the users and tokens that have expired
 		require.ErrorIs(t, err, coord.ErrUnknown)
 		require.Zero(t, m.Len(), "forgotten")
 		for i := range int64(2) {
@@ -35,7 +36,8 @@ func TestNumbersAheadOfTheClock(t *testing.T) {
 	})
 }
 
-// A lease began after the present time.
+// TestClockGoesBackAfterALease checks what MinInterval means if the last lease began later than now, because the
+// clock was set back.
 func TestClockGoesBackAfterALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Options{})

@@ -14,22 +14,22 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// Options configure a [Store]. The zero value means the defaults.
+// Options configures a [Store]. The zero value means the defaults.
 type Options struct {
-	// MaxBytes bounds the memory of tokens and leases together: the bytes of metadata and names, and 512 for each token
-	// and user. Default: 64 MiB.
+	// MaxBytes is the maximum memory of tokens and leases together. A token or user counts 512 bytes, and the bytes
+	// of its metadata and names. Default: 64 MiB.
 	MaxBytes int64
 }
 
 const bytesPerRecord = 512
 
-// Store is a [coord.TokenStore] and a [coord.LeaseStore] in this process, for a single process and for tests. It does
-// not evict anything, because an evicted token or lease could be granted again. A full store refuses new tokens and
-// leases with [ErrFull]. Later calls remove expired ones. It is safe for concurrent use, starts no goroutine and
-// needs no closing.
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] for a single process and for tests. It evicts nothing,
+// because an evicted token or lease could be granted again. A full store refuses new tokens and leases with
+// [ErrFull]. Each call removes the tokens and leases that have expired. The store is safe for concurrent use, starts
+// no goroutine and needs no closing.
 //
-// Fencing numbers are the time in µs, or the last number plus 1 if that is larger. They grow as long as the Store exists,
-// even if the clock goes back.
+// A fencing number is the time in µs, or the last number plus 1 if that is larger. The numbers grow as long as the
+// Store exists, even if the clock goes back.
 type Store struct {
 	maxBytes int64
 
@@ -41,7 +41,7 @@ type Store struct {
 	minNumber int64 // the largest fencing number of a forgotten user
 }
 
-// ErrFull is wrapped together with coord.ErrStore. It means that the store is full, and the token or the user is new.
+// ErrFull is returned for a new token or user if the store is full. The error also wraps coord.ErrStore.
 var ErrFull = errors.New("memstore: full")
 
 var (
@@ -68,7 +68,8 @@ func (m *Store) Len() int {
 	return len(m.tokens) + len(m.leases)
 }
 
-// lock locks m.mu, removes expired records and returns the time, unless ctx has ended.
+// lock locks m.mu, removes expired records and returns the time. If ctx has ended, it returns an error and locks
+// nothing.
 func (m *Store) lock(ctx context.Context) (now time.Time, err error) {
 	if ctx.Err() != nil {
 		return now, context.Cause(ctx)
@@ -83,7 +84,7 @@ func (m *Store) lock(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// addLocked adds a record with so many bytes of metadata and names.
+// addLocked adds a record. bytes is the number of bytes of its metadata and names.
 func (m *Store) addLocked(r *record, bytes int) error {
 	r.bytes = int64(bytes) + bytesPerRecord
 	if m.bytes+r.bytes > m.maxBytes {
@@ -94,13 +95,14 @@ func (m *Store) addLocked(r *record, bytes int) error {
 	return nil
 }
 
-// growLocked adds bytes to a record, beyond MaxBytes if necessary: changes are never refused.
+// growLocked adds bytes to the size of a record. It may exceed MaxBytes, because changes of records are never
+// refused.
 func (m *Store) growLocked(r *record, bytes int) {
 	r.bytes += int64(bytes)
 	m.bytes += int64(bytes)
 }
 
-// expireLocked sets when a record expires.
+// expireLocked sets the time at which a record expires.
 func (m *Store) expireLocked(r *record, at time.Time) {
 	r.expires = at
 	heap.Fix(&m.records, r.index)
@@ -110,8 +112,8 @@ func (m *Store) expireLocked(r *record, at time.Time) {
 type record struct {
 	expires time.Time
 	bytes   int64
-	index   int    // in Store.records
-	remove  func() // removes it from the store's map
+	index   int    // the record's index in Store.records
+	remove  func() // removes the record from the store's map
 }
 
 // recordHeap is a [heap.Interface] ordered by expiry.

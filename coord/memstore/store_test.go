@@ -30,7 +30,7 @@ func TestFullStoreRefusesNewRecords(t *testing.T) {
 		require.ErrorIs(t, err, memstore.ErrFull)
 		require.Equal(t, 64, m.Len())
 
-		// Existing tokens and leases can be used, and nothing was evicted.
+		// A full store evicts nothing, and its tokens and leases can still be used.
 		_, err = l.Acquire(t.Context(), "u")
 		require.ErrorIs(t, err, coord.ErrHeld)
 		require.NoError(t, lease.Release())
@@ -53,7 +53,7 @@ func TestFullStoreRefusesNewRecords(t *testing.T) {
 	})
 }
 
-// Names that are added to existing records count, too.
+// TestGrowingNames checks that names count if they are added to existing records.
 func TestGrowingNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newStore(t, memstore.Options{MaxBytes: 3 << 10})
@@ -76,7 +76,7 @@ func TestInvalidMaxBytes(t *testing.T) {
 	require.ErrorIs(t, newStore(t, memstore.Options{MaxBytes: 1}).Issue(t.Context(), key(1), nil, time.Minute, 0), memstore.ErrFull)
 }
 
-// Records expire in a different order from that in which they were made.
+// TestManyExpiries checks that records expire in time if they were made in another order.
 func TestManyExpiries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -87,7 +87,7 @@ func TestManyExpiries(t *testing.T) {
 		}
 		for i := range n {
 			pass(time.Second)
-			_, err := m.Inspect(t.Context(), key(n)) // an unknown one
+			_, err := m.Inspect(t.Context(), key(n)) // the token is unknown, but the call removes expired ones
 			require.ErrorIs(t, err, coord.ErrUnknown)
 			require.Equal(t, n-1-i, m.Len())
 		}

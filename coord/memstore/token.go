@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// token is guarded by Store.mu. The State of its Token is not set.
+// token is a token of the store. It is guarded by Store.mu. Its State is not set; the method state returns it.
 type token struct {
 	record
 	coord.Token
@@ -33,7 +33,7 @@ func (m *Store) Issue(ctx context.Context, key coord.TokenKey, metadata []byte, 
 	return nil
 }
 
-// lockToken returns a token and locks m.mu, unless there is an error.
+// lockToken locks m.mu and returns a token. If it returns an error, m.mu is not locked.
 func (m *Store) lockToken(ctx context.Context, key coord.TokenKey) (t *token, now time.Time, err error) {
 	if now, err = m.lock(ctx); err != nil {
 		return nil, now, err
@@ -100,7 +100,7 @@ func (t *token) state(now time.Time) coord.State {
 	return coord.Usable
 }
 
-// clone returns a copy with the token's state.
+// clone returns a copy of the token, with its State.
 func (t *token) clone(now time.Time) coord.Token {
 	c := t.Token
 	c.State, c.Metadata = t.state(now), bytes.Clone(c.Metadata)

@@ -41,7 +41,7 @@ func TestDocumentedUserSuffices(t *testing.T) {
 	}
 }
 
-// allowed runs all operations and returns the first failure.
+// allowed runs all operations. It returns the first failure.
 func allowed(t *testing.T, c, admin *redis.Client) error {
 	t.Helper()
 	require.NoError(t, admin.FlushAll(t.Context()).Err())

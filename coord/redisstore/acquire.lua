@@ -3,8 +3,9 @@
 -- KEYS    the user
 -- ARGV    ID, name; in µs: lifetime, time between the beginnings of two leases, time for which the user is kept after the
 --         lease
--- Result  {1, number}; or {0, µs until the lease is free, µs until it is free if it is released now, name of the holder,
---         1 if there is a holder and otherwise 0}
+-- Result  if the lease was granted: {1, number}
+--         if not: {0, µs until the lease is free, µs until it is free if it is released now, name of the holder, 1 if there
+--         is a holder and otherwise 0}
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could acquire the lease
 

@@ -13,8 +13,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestFailoverLosesUnreplicatedWrites checks the documented limit: writes that the replica has not received are undone. A
-// used token can be used again, and a lease has two holders, of whom the second has the larger number.
+// TestFailoverLosesUnreplicatedWrites checks the documented limit of a failover: writes that the replica has not
+// received are lost. A used token can be used again, and a lease can have two holders. The second holder has the
+// larger number.
 func TestFailoverLosesUnreplicatedWrites(t *testing.T) {
 	t.Parallel()
 	host := testhost.StartSentinel(t, testhost.Durable...)
@@ -64,7 +65,7 @@ func TestSlotMigration(t *testing.T) {
 	}
 	slot := c.Slot("{one slot}")
 	move := c.BeginMove(slot, c.Masters(slot)[1])
-	require.Equal(t, 8, move.MoveKeys(8)) // of 16
+	require.Equal(t, 8, move.MoveKeys(8)) // the slot has 16 keys
 	for _, name := range names {
 		must(tokens.Use(t.Context(), name, ""))
 		require.NoError(t, held[name].Renew(t.Context()))

@@ -31,8 +31,8 @@ func TestRedisSentinelConformsToStore(t *testing.T) {
 	storetest.Run(t, aging(c, c))
 }
 
-// aging lets time pass on a real server by making everything in it older. The store uses c. admin may run all
-// commands.
+// aging returns a host with a real server. To let time pass, it makes all tokens and leases in the server older. The
+// store uses the client c. The client admin may run all commands.
 func aging(c, admin redis.UniversalClient) storetest.Host {
 	return storetest.Host{
 		Unit: time.Minute,
@@ -44,8 +44,8 @@ func aging(c, admin redis.UniversalClient) storetest.Host {
 	}
 }
 
-// older makes a token or a lease ARGV[1] µs older. Its expiry loses the millisecond, too, by
-// which it may have been rounded up.
+// older makes a token or a lease older by ARGV[1] µs. It shortens the expiry by 1 ms more, because the expiry may
+// have been rounded up.
 var older = redis.NewScript(`
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then return redis.error_reply('NOEXPIRY a key without expiry') end
@@ -54,7 +54,7 @@ for _, field in ipairs({'issued', 'expires', 'forgotten', 'used', 'revoked', 'si
 end
 return redis.call('PEXPIRE', KEYS[1], left - ARGV[1] / 1000 - 1)`)
 
-// TestMiniredisConformsToStore turns the server's clock, which is far from this machine's.
+// TestMiniredisConformsToStore moves the clock of the server. This clock is far from this machine's.
 func TestMiniredisConformsToStore(t *testing.T) {
 	var server *testhost.Miniredis
 	storetest.Run(t, storetest.Host{

@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 )
 
-// Processes that share a Redis start one machine for a token.
+// A token starts one machine, in any of the processes that share a Redis.
 func ExampleNew() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()

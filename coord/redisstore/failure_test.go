@@ -15,14 +15,14 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// secretRequest has a name that no error may repeat.
+// secretRequest returns a request whose name must not appear in errors.
 func secretRequest() coord.LeaseRequest {
 	r := request(1)
 	r.Name = "s3cret-name"
 	return r
 }
 
-// operations are all operations, in an order in which they succeed.
+// operations has all operations, in an order in which each of them succeeds.
 var operations = []struct {
 	name string
 	run  func(ctx context.Context, s *redisstore.Store) error
@@ -44,7 +44,7 @@ var operations = []struct {
 	}},
 }
 
-// everything runs each operation once.
+// everything runs each operation once. It returns their errors by name.
 func everything(ctx context.Context, s *redisstore.Store) map[string]error {
 	errs := make(map[string]error)
 	for _, o := range operations {
@@ -53,13 +53,13 @@ func everything(ctx context.Context, s *redisstore.Store) map[string]error {
 	return errs
 }
 
-// answers are the errors that describe a token or a lease.
+// answers has the errors that describe a token or a lease, and not a failure of the store.
 var answers = []error{
 	coord.ErrInvalid, coord.ErrExists, coord.ErrUnknown, coord.ErrUsed, coord.ErrExpired, coord.ErrRevoked,
 	coord.ErrHeld, coord.ErrTooSoon, coord.ErrEnded, coord.ErrLost, coord.ErrReleased, coord.ErrMaxLifetime,
 }
 
-// fails fails unless every operation returns a failure of the store in time.
+// fails fails the test unless every operation returns a failure of the store in time.
 func fails(t *testing.T, s *redisstore.Store) map[string]error {
 	t.Helper()
 	began := time.Now()
@@ -74,7 +74,7 @@ func fails(t *testing.T, s *redisstore.Store) map[string]error {
 	return errs
 }
 
-// recovers fails unless a token can be used and a lease be acquired within a second.
+// recovers fails the test unless a token can be used and a lease can be acquired within a second.
 func recovers(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	tokens, r := newTokens(t, s), request(9)
@@ -99,7 +99,8 @@ func TestRedisDownAndBack(t *testing.T) {
 	server.RestartTwice(func() { fails(t, s) }, func() { recovers(t, s) })
 }
 
-// Redis hangs. The best of five tries counts, because the machine may be busy.
+// TestOperationsEndInTime checks that each operation ends after the timeout if Redis hangs. The best of five tries
+// counts, because the machine may be busy.
 func TestOperationsEndInTime(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
@@ -136,7 +137,8 @@ func TestCallToDeadRedisIsNotSent(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWithoutRedis takes Redis away from two workers in four ways. Their contexts end at their deadlines.
+// TestLeaseEndsWithoutRedis checks that the contexts of two workers end at their deadlines if Redis fails, in four
+// ways.
 func TestLeaseEndsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*testhost.Redis, *faultproxy.Proxy){
@@ -152,7 +154,7 @@ func TestLeaseEndsWithoutRedis(t *testing.T) {
 			l := newLeases(t, newStore(t, client, redisstore.Options{}), coord.LeaseOptions{Lifetime: 3 * time.Second, MaxLifetime: time.Hour})
 			lease := acquired(t, l, "alone")
 			err := l.Run(t.Context(), "u", func(ctx context.Context) error {
-				pass(1500 * time.Millisecond) // it was renewed meanwhile
+				pass(1500 * time.Millisecond) // in this time, Run renews its lease
 				require.NoError(t, lease.Renew(ctx))
 				fault(server, proxy)
 				began := time.Now()
@@ -170,14 +172,15 @@ func TestLeaseEndsWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestLostReply ends the connection during the reply to a Use or an Acquire.
+// TestLostReply checks that a Use is not sent again, and that an Acquire is undone, if the connection ends during the
+// reply.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
 	direct := newTokens(t, newStore(t, server.Client(nil), patient))
 	proxy := faultproxy.New(t, server.Addr)
 	s := newStore(t, server.Client(func(o *redis.Options) {
-		o.Addr, o.PoolSize = proxy.Addr, 1 // what gives a grant back must not use a connection that also ends
+		o.Addr, o.PoolSize = proxy.Addr, 1 // a second connection would end, too, and the call that releases the lease might use it
 	}), patient)
 	tokens := newTokens(t, s)
 	for _, lose := range []func(int){proxy.CutAfter, proxy.ResetAfter} {
@@ -194,7 +197,7 @@ func TestLostReply(t *testing.T) {
 			require.Equal(t, "this attempt", tok.UsedBy)
 		}
 	}
-	for after := range 3 { // new connections are accepted, so that the grant is given back
+	for after := range 3 { // the proxy accepts new connections, so the lease can be released
 		recovers(t, s)
 		proxy.ResetAfter(after)
 		_, err := s.Acquire(t.Context(), "u", request(1))
@@ -203,7 +206,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// becomesFree fails unless u's lease is released long before it ends.
+// becomesFree fails the test unless u's lease becomes free long before it expires.
 func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -212,7 +215,7 @@ func becomesFree(t *testing.T, s *redisstore.Store, what ...any) {
 	}, 10*time.Second, time.Millisecond, what...)
 }
 
-// TestCancelledAcquireHoldsNoLease ends contexts during an Acquire.
+// TestCancelledAcquireHoldsNoLease checks that no lease stays if the context ends during an Acquire.
 func TestCancelledAcquireHoldsNoLease(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)

@@ -19,14 +19,14 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// fight is a competition of workers in many processes for the leases of some users. Meanwhile, processes are killed and
-// stopped.
+// fight is a test in which workers in many processes compete for the leases of some users. Meanwhile, processes are
+// killed and stopped.
 type fight struct {
 	processes, users int
 	length           time.Duration
 }
 
-// A worker that lives renews its lease for up to five seconds.
+// fightLeases lets a worker that is not killed renew its lease for up to five seconds.
 var fightLeases = coord.LeaseOptions{Lifetime: time.Second, MaxLifetime: 5 * time.Second, Poll: 200 * time.Millisecond}
 
 // seen is an event that a worker reports.
@@ -39,7 +39,7 @@ type seen struct {
 	Accepted bool
 }
 
-// fenced is a target that refuses a number below the largest that it has seen.
+// fenced is the script of a target that refuses a number below the largest that it has seen.
 var fenced = redis.NewScript(`
 local n, top = tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'top') or 0)
 local order = redis.call('HINCRBY', KEYS[1], 'order', 1)
@@ -61,7 +61,7 @@ func (w *worker) say(s seen) {
 	_ = w.enc.Encode(s) // fails if the parent has ended
 }
 
-// serve runs a process until in ends.
+// serve runs the workers of a process until in ends.
 func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 	defer c.Close()
@@ -87,17 +87,17 @@ func (f fight) serve(t *testing.T, addr string, in io.Reader, out io.Writer) {
 	wg.Wait()
 }
 
-// work checks for some time whether the worker still holds the lease, and writes.
+// work writes again and again for a random time, as long as the worker holds the lease.
 func (w *worker) work(ctx context.Context, l *coord.Lease) error {
 	w.say(seen{What: "got", User: l.User(), Number: l.Number(), At: time.Now()})
 	end := time.After(rand.N(3 * time.Second))
 	for {
-		now := time.Now() // before the look: then it was one
+		now := time.Now() // at this time, the lease is held if the next check finds no error
 		if ctx.Err() != nil {
 			return nil
 		}
 		w.say(seen{What: "alive", User: l.User(), Number: l.Number(), At: now})
-		pass(rand.N(5 * time.Millisecond)) // a worker that is paused here writes too late
+		pass(rand.N(5 * time.Millisecond)) // a worker that is stopped here writes too late
 		if reply, err := fenced.Run(context.Background(), w.client, []string{"fenced:" + l.User()}, l.Number()).Int64Slice(); err == nil {
 			w.say(seen{What: "wrote", User: l.User(), Number: l.Number(), Order: reply[0], Accepted: reply[1] == 1})
 		}
@@ -111,7 +111,7 @@ func (w *worker) work(ctx context.Context, l *coord.Lease) error {
 	}
 }
 
-// arena is the parent of the processes.
+// arena is the parent of the processes. It collects their events.
 type arena struct {
 	t       *testing.T
 	f       fight
@@ -120,12 +120,12 @@ type arena struct {
 	readers sync.WaitGroup
 
 	mu   sync.Mutex
-	n    int // processes that were started
+	n    int // the number of processes that were started
 	run  leaseRun
 	open map[[2]any]*leaseHold // by process and number
 }
 
-// run runs the fight and returns the error of checkLeases.
+// run runs the fight. It returns the error of checkLeases.
 func (f fight) run(t *testing.T) error {
 	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) { f.serve(t, addr, in, out) })
 	server := testhost.StartRedis(t)
@@ -152,7 +152,7 @@ func (f fight) run(t *testing.T) error {
 	a.readers.Wait()
 	refused := 0
 	for _, h := range a.open {
-		if !h.To.IsZero() { // it found itself the holder
+		if !h.To.IsZero() { // the worker has found at least once that it is the holder
 			a.run.Holds = append(a.run.Holds, *h)
 		}
 	}
@@ -181,7 +181,7 @@ func (a *arena) begin() *testhost.Process {
 		for dec := gob.NewDecoder(p.Out); ; {
 			var s seen
 			if dec.Decode(&s) != nil {
-				return // it has ended, maybe in the middle of a word
+				return // the process has ended, perhaps in the middle of an event
 			}
 			a.note(process, s)
 		}
@@ -208,7 +208,7 @@ func (a *arena) note(process int, s seen) {
 // attack kills and stops processes while they compete. It replaces killed processes with new ones, and resumes
 // stopped processes.
 func (a *arena) attack(running []*testhost.Process) (killed, stopped int) {
-	resume := make(map[int]time.Time) // of those that stand still
+	resume := make(map[int]time.Time) // when to resume each stopped process, by its index
 	for end := time.Now().Add(a.f.length); time.Now().Before(end); {
 		pass(50*time.Millisecond + rand.N(250*time.Millisecond))
 		i := rand.IntN(len(running))

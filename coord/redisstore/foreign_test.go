@@ -14,7 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestForeignKeyIsLeftAlone puts something else where a token and a lease should be.
+// TestForeignKeyIsLeftAlone checks that operations fail and change nothing if the key of a token or a lease holds
+// something else.
 func TestForeignKeyIsLeftAlone(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)

@@ -1,8 +1,8 @@
 -- Reads a token.
 --
 -- KEYS    the token
--- Result  state, metadata and the token; see reply in token.lua
+-- Result  the result of reply in token.lua, with the metadata
 -- Clock   the server's
--- Atomic  as it reads twice
+-- Atomic  because it reads the token twice
 
 return reply(state(t), t and call('HGET', key, 'meta') or '', t)

@@ -47,8 +47,8 @@ func decodeAcquired(r redispipe.Reader, err error) (number int64, _ error) {
 	return 0, denied
 }
 
-// mayBeGranted reports whether Redis may have granted a lease although its caller gets err. That is not possible after an
-// error reply, or if the call was not sent.
+// mayBeGranted reports whether Redis may have granted the lease although Acquire returns err. This is not possible if
+// Redis replied with an error, or if the call was not sent.
 func mayBeGranted(ctx context.Context, err error) bool {
 	return errors.Is(err, ErrNoReply) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
@@ -64,7 +64,7 @@ func (s *Store) Release(ctx context.Context, user string, r coord.LeaseRequest) 
 	return lostUnless(s.runStatus(ctx, 1, releaseScript, leaseName(user), string(r.ID[:]), r.MinInterval.Microseconds(), keepNumber))
 }
 
-// lostUnless returns ErrLost if the request's ID does not hold the lease.
+// lostUnless returns ErrLost if held is 0, which is a script's reply if the lease has another holder or none.
 func lostUnless(held int64, err error) error {
 	if err == nil && held == 0 {
 		return coord.ErrLost

@@ -1,16 +1,17 @@
 -- The second part of each script on a lease. A user is one hash:
 --   number    the last fencing number
---   since     µs since 1970: when the last lease began
---   grant     the ID of the lease, and with it, until it is released:
---   name      of its holder
---   until     µs since 1970: when it ends
+--   since     the time when the last lease began, in µs since 1970
+--   grant     the ID of the last lease
+--   name      the name of its holder
+--   until     the time when it ends, in µs since 1970
+-- A release deletes the last three fields.
 --
--- The key stays for some time after a lease, until MinInterval has passed and so that the next number is larger even if
--- the clock is set back. After that, numbers begin again with the time in µs. It is larger than all earlier numbers if
--- the clock is not behind them: the number exceeds the clock by at most the number of leases granted within one µs.
+-- The key stays for some time after a lease: until MinInterval has passed, and long enough for a larger next number if
+-- the clock is set back. After that, numbers begin again with the time in µs. The time is larger than all earlier numbers,
+-- because a number is larger than its time only if several leases are granted within 1 µs or the clock was set back.
 
--- read returns the user; nil if it is unknown; nil and an error reply if the key holds something else. ends is when the
--- lease ends, nil if it was released.
+-- read returns the user. It returns nil if there is none, and nil and an error reply if the key holds something else. The
+-- field ends of the result is nil if the lease was released.
 local function read()
   local m, wrong = fields('number', 'since', 'grant', 'name', 'until')
   if not m then return nil, wrong end
@@ -25,7 +26,7 @@ if wrong then return wrong end
 
 local function held(l) return l and l.grant and l.ends > now end
 
--- keep keeps the user, whose last lease ends at ends.
+-- keep sets the expiry of the user's key. ends is the time when the user's last lease ends.
 local function keep(l, ends, interval, keep_for)
   expire_at(math.max(ends + keep_for, l.since + interval))
 end

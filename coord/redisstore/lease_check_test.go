@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leaseHold is one lease as its worker observed it. All processes share the clock of the times.
+// leaseHold is a lease as its worker observed it. All processes have the same clock.
 type leaseHold struct {
 	User    string
 	Process int
 	Number  int64
-	From    time.Time // after it was granted
-	To      time.Time // before the last check in which the worker held it
+	From    time.Time // a time after the lease was granted
+	To      time.Time // a time before the last check that found the lease held
 }
 
 func (h leaseHold) String() string {
@@ -25,22 +25,22 @@ func (h leaseHold) String() string {
 
 const clock = "05.000000"
 
-// leaseWrite is one write to a fenced target, which accepts no number below the largest it has seen.
+// leaseWrite is a write to a fenced target, which accepts no number below the largest it has seen.
 type leaseWrite struct {
 	User     string
 	Process  int
 	Number   int64
-	Order    int64 // of the writes for this user
+	Order    int64 // the place among all writes for this user
 	Accepted bool
 }
 
-// leaseRun is the observations between two times.
+// leaseRun has all observations between two times.
 type leaseRun struct {
 	Users      []string
 	From, To   time.Time
 	Holds      []leaseHold
 	Writes     []leaseWrite
-	Unattended time.Duration // how long a user may have no holder
+	Unattended time.Duration // the maximum time for which a user may have no holder
 }
 
 // checkLeases returns an error if the observations contradict the guarantees. It checks for two holders and
@@ -56,14 +56,14 @@ func checkLeases(r leaseRun) error {
 	return nil
 }
 
-// holdsOf returns a user's holds, in order.
+// holdsOf returns the user's holds in the order of their times.
 func (r *leaseRun) holdsOf(user string) []leaseHold {
 	holds := slices.DeleteFunc(slices.Clone(r.Holds), func(h leaseHold) bool { return h.User != user })
 	slices.SortFunc(holds, func(a, b leaseHold) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 	return holds
 }
 
-// checkExclusive checks that holds don't overlap and have numbers that grow.
+// checkExclusive checks that a user's holds do not overlap, and that their numbers grow.
 func (r *leaseRun) checkExclusive(user string) error {
 	holds := r.holdsOf(user)
 	for i := 1; i < len(holds); i++ {

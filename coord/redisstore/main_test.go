@@ -15,11 +15,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // parallel tests wait for Redis, not for a processor
+	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait, so there may be more than processors
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(testhost.Lingers))
 }
 
-// patient is for tests that are not about time, because the machine may be busy.
+// patient has a long timeout, for tests that do not check times. The machine may be busy.
 var patient = redisstore.Options{Timeout: 10 * time.Second}
 
 func newStore(t testing.TB, c redis.UniversalClient, o redisstore.Options) *redisstore.Store {
@@ -43,7 +43,7 @@ func newLeases(t testing.TB, s coord.LeaseStore, o coord.LeaseOptions) *coord.Le
 	return leases
 }
 
-// acquired acquires the lease, which must be free.
+// acquired acquires a lease that must be free.
 func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 	t.Helper()
 	lease, err := l.Acquire(t.Context(), user)
@@ -51,10 +51,10 @@ func acquired(t *testing.T, l *coord.Leases, user string) *coord.Lease {
 	return lease
 }
 
-// key returns one of many keys of tokens.
+// key returns a different key for each n.
 func key(n int) coord.TokenKey { return coord.TokenKey{byte(n)} }
 
-// pass lets time go by.
+// pass waits for d.
 func pass(d time.Duration) { <-time.After(d) }
 
 // must returns v. It panics if err is not nil.

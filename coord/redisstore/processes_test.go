@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// connect returns a store for this process.
+// connect returns a store with a client of its own, as a process has.
 func connect(t *testing.T, addr string) *redisstore.Store {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
@@ -27,7 +27,7 @@ func connect(t *testing.T, addr string) *redisstore.Store {
 	return newStore(t, c, patient)
 }
 
-// uses uses a token from n goroutines at the same moment, and returns how many succeeded.
+// uses makes n concurrent uses of a token. It returns the number of those that succeeded.
 func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 	var used atomic.Int64
 	var wg sync.WaitGroup
@@ -48,7 +48,8 @@ func uses(t *testing.T, tokens *coord.Tokens, id string, n int) int {
 	return int(used.Load())
 }
 
-// Four processes with fifty goroutines use each of a thousand tokens.
+// TestFourProcessesUseATokenOnce checks that one of fifty goroutines in four processes can use a token, for a
+// thousand tokens.
 func TestFourProcessesUseATokenOnce(t *testing.T) {
 	testhost.ServeProcess(t, func(addr string, in io.Reader, out io.Writer) {
 		tokens := newTokens(t, connect(t, addr))

@@ -1,7 +1,7 @@
 -- Revokes a token.
 --
 -- KEYS    the token
--- Result  {its state before}; if that is usable, the token is revoked now
+-- Result  {state before the call}; if it was usable, the token is now revoked
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could use it
 

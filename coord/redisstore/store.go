@@ -15,13 +15,13 @@ import (
 	"github.com/lazyreq/lazyreq/internal/redispipe"
 )
 
-// Each of these errors is wrapped together with coord.ErrStore.
+// These errors are returned together with coord.ErrStore.
 var (
 	// ErrNotSent means that the operation was not sent to Redis and has no effect. No connection could be made, the
 	// handshake failed, or no connection was free within Options.Timeout.
 	ErrNotSent = redispipe.ErrNotSent
-	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply is
-	// unreadable. The operation may have been done, or may still be.
+	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply
+	// is unreadable. Redis may have run the operation, or may still run it.
 	ErrNoReply = redispipe.ErrNoReply
 	// ErrKeyType means that a key of the store holds something else, which stays unchanged.
 	ErrKeyType = errors.New("redisstore: the key holds something that is neither a token nor a lease")
@@ -30,26 +30,27 @@ var (
 	errUnreadable = fmt.Errorf("%w: %w", coord.ErrStore, redispipe.ErrUnreadable)
 )
 
-// Options configure a [Store]. The zero value means the defaults.
+// Options configures a [Store]. The zero value means the defaults.
 type Options struct {
-	// Prefix begins the name of every key. Two applications on one Redis need different prefixes. Default: "coord:".
+	// Prefix is the beginning of the name of every key. Two applications with the same Redis need different prefixes.
+	// Default: "coord:".
 	Prefix string
-	// Timeout bounds every operation from the moment of the call, including dialling. The client's own timeouts have no
-	// effect. Default: 250 ms.
+	// Timeout is the maximum time of every operation. It begins with the call and includes dialling. The client's own
+	// timeouts have no effect. Default: 250 ms.
 	Timeout time.Duration
 }
 
-// Store is a [coord.TokenStore] and a [coord.LeaseStore] in Redis. Each operation is one script call on one key, by the
-// server's clock. Concurrent calls of all stores on one client share a round trip, and nothing is sent twice. A Store is
-// safe for concurrent use and needs no closing: its only goroutine releases a lease that a failed Acquire may have been
-// granted, and ends within Timeout.
+// Store is a [coord.TokenStore] and a [coord.LeaseStore] in Redis. Each operation is one script call on one key.
+// Times are by the server's clock. Concurrent calls of all stores on the same client share a round trip, and nothing
+// is sent twice. A Store is safe for concurrent use and needs no closing. Its only goroutine releases a lease that a
+// failed Acquire may have been granted, and ends within Timeout.
 //
-// Redis must not evict the keys: set maxmemory-policy noeviction. docs/redis.md lists the keys and the commands that an
-// ACL has to permit.
+// Redis must not evict the keys, so set maxmemory-policy noeviction. docs/redis.md lists the keys, and the commands
+// that an ACL has to permit.
 type Store struct {
 	pipe     *redispipe.Pipe
 	timeout  time.Duration
-	failures redispipe.Failures // has the prefix of the keys
+	failures redispipe.Failures // also contains the prefix of the keys
 }
 
 var (
@@ -57,9 +58,9 @@ var (
 	_ coord.LeaseStore = (*Store)(nil)
 )
 
-// New returns a store over client, a *redis.Client (for a single server or Sentinel) or a *redis.ClusterClient, for Redis
-// 6.2 or later. The caller closes the client. New does not connect to Redis. It returns an error if client is nil or of
-// another type, or if an option is out of range.
+// New returns a store in the Redis of client. The client must be a *redis.Client (for a single server or Sentinel) or
+// a *redis.ClusterClient, and the server Redis 6.2 or later. The caller closes the client. New does not connect to
+// Redis. It returns an error if client is nil or of another type, or if an option is out of range.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	o.Prefix = cmp.Or(o.Prefix, "coord:")
 	o.Timeout = cmp.Or(o.Timeout, 250*time.Millisecond)
@@ -74,8 +75,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{pipe: pipe, timeout: o.Timeout, failures: failures}, nil
 }
 
-// run runs a script on the key with this name after the prefix. The arguments are strings and numbers, never a caller's
-// []byte, because a round trip may outlive the call.
+// run runs a script on a key. name is the key's name after the prefix. No argument may be a caller's []byte, because
+// the arguments may be read after the call has returned.
 func (s *Store) run(ctx context.Context, script *redispipe.Script, name string, args ...any) (redispipe.Reader, error) {
 	call := redispipe.Call{Script: script, Keys: []string{s.failures.Prefix + name}, Args: args}
 	r, err := s.pipe.Run(ctx, s.timeout, call)

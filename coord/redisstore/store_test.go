@@ -13,7 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// request returns an attempt to get a lease of a minute.
+// request returns an attempt to acquire a lease of a minute.
 func request(id byte) coord.LeaseRequest {
 	return coord.LeaseRequest{ID: [16]byte{id}, Name: "one", Lifetime: time.Minute}
 }
@@ -27,7 +27,7 @@ func TestRedisOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "Options.Timeout")
 }
 
-// The use of an unknown token must not create it.
+// TestUnknownTokenLeavesNoKey checks that operations on unknown tokens and leases do not create keys.
 func TestUnknownTokenLeavesNoKey(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
@@ -43,7 +43,7 @@ func TestUnknownTokenLeavesNoKey(t *testing.T) {
 	require.Empty(t, c.Keys(t.Context(), "*").Val())
 }
 
-// TestDumpContainsNoUsableToken looks for ids in the content of Redis.
+// TestDumpContainsNoUsableToken checks that the content of Redis has no id of a token.
 func TestDumpContainsNoUsableToken(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	tokens := newTokens(t, newStore(t, c, patient))
@@ -61,7 +61,7 @@ func TestDumpContainsNoUsableToken(t *testing.T) {
 	require.ErrorIs(t, err, coord.ErrUnknown)
 }
 
-// expires fails unless the key's lifetime is want, less the duration of the test.
+// expires fails the test unless the key expires after want, or a little earlier because of the duration of the test.
 func expires(t *testing.T, c *redis.Client, name string, want time.Duration) {
 	t.Helper()
 	left := must(c.PTTL(t.Context(), name).Result())
@@ -88,7 +88,7 @@ func TestKeysOfTokensExpire(t *testing.T) {
 		testhost.AgeKey(t, c, older, 30*time.Minute)
 		require.True(t, c.Persist(t.Context(), only(t, c)).Val())
 		require.NoError(t, use(), name)
-		expires(t, c, only(t, c), 150*time.Minute) // repaired
+		expires(t, c, only(t, c), 150*time.Minute) // the call has set the expiry again
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 	}
 }
@@ -107,7 +107,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 		require.NoError(t, s.Renew(t.Context(), "u", r))
 	}
 	acquire()
-	expires(t, c, "coord:lease:u", 61*time.Minute) // the number is remembered for an hour
+	expires(t, c, "coord:lease:u", 61*time.Minute) // the number is remembered for an hour after the lease
 	lost()
 	renew()
 	expires(t, c, "coord:lease:u", 61*time.Minute)
@@ -119,7 +119,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	expires(t, c, "coord:lease:u", 61*time.Minute)
 	require.NoError(t, s.Release(t.Context(), "u", r))
 
-	r.MinInterval = 100 * time.Hour // which neither renewal nor release shortens
+	r.MinInterval = 100 * time.Hour // neither a renewal nor a release shortens it
 	testhost.AgeKey(t, c, older, 100*time.Hour)
 	acquire()
 	expires(t, c, "coord:lease:u", 100*time.Hour)
@@ -129,7 +129,7 @@ func TestKeysOfLeasesExpire(t *testing.T) {
 	expires(t, c, "coord:lease:u", 100*time.Hour-30*time.Second)
 }
 
-// TestExpiryByStoredTimes removes the expiry of a key. A forgotten token stays forgotten.
+// TestExpiryByStoredTimes checks that a token is forgotten in time even if its key has lost its expiry.
 func TestExpiryByStoredTimes(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -158,7 +158,7 @@ func TestExpiryByServerClock(t *testing.T) {
 	}
 }
 
-// The number of a record is ahead of the clock.
+// TestNumbersGrowWhenTheClockGoesBack checks that a user's numbers grow if the last one is ahead of the clock.
 func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -172,7 +172,8 @@ func TestNumbersGrowWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
-// A lease began after the present time.
+// TestClockGoesBackAfterALease checks what MinInterval means if the last lease began later than now, because the
+// clock was set back.
 func TestClockGoesBackAfterALease(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -220,7 +221,7 @@ func TestOperationIsOneCall(t *testing.T) {
 		{"renew", func(int) error { return s.Renew(ctx, "u", r) }},
 		{"release", func(int) error { return s.Release(ctx, "u", r) }},
 	}
-	for _, step := range steps { // the scripts get known
+	for _, step := range steps { // loads the scripts
 		require.NoError(t, step.call(1), step.name)
 	}
 	sources, _ := server.Calls("eval")
@@ -234,7 +235,7 @@ func TestOperationIsOneCall(t *testing.T) {
 	require.Equal(t, sources, again)
 }
 
-// TestDocumentedMemory measures the sizes of tokens and users in docs/coord.md.
+// TestDocumentedMemory checks the sizes of tokens and users that docs/coord.md states.
 func TestDocumentedMemory(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)
@@ -250,7 +251,7 @@ func TestDocumentedMemory(t *testing.T) {
 	testhost.CheckMemory(t, c, "coord:lease:192.0.2.1", 220, 0.2)
 }
 
-// A lease can be renewed after the clock of Redis was set back.
+// TestRenewalAfterTheClockWasSetBack checks that a lease can be renewed after the clock of Redis was set back.
 func TestRenewalAfterTheClockWasSetBack(t *testing.T) {
 	server := testhost.StartMiniredis(t)
 	s := newStore(t, server.Client(), patient)

@@ -1,6 +1,6 @@
 -- The second part of each script on a token. A token is one hash, named by the SHA-256 of its id:
 --   issued, expires, forgotten   µs since 1970
---   meta      its metadata
+--   meta      the token's metadata
 --   used, by  µs since 1970, and the name of the token's user; once it is used
 --   revoked   µs since 1970; once it is revoked
 --
@@ -8,8 +8,8 @@
 
 local none, usable, used, expired, revoked = 0, 1, 2, 3, 4
 
--- read returns the token; nil if there is none; nil and an error reply if the key holds something else. It removes a
--- forgotten token.
+-- read returns the token. It returns nil if there is none, and nil and an error reply if the key holds something else. It
+-- removes a token whose time to be forgotten has come.
 local function read()
   local m, wrong = fields('issued', 'expires', 'forgotten', 'used', 'by', 'revoked')
   if not m then return nil, wrong end

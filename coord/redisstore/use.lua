@@ -2,8 +2,8 @@
 --
 -- KEYS    the token
 -- ARGV    name of the token's user
--- Result  usable, the metadata and the token as it is now, if this call used it; otherwise its state, no metadata and the
---         token; see reply in token.lua
+-- Result  the result of reply in token.lua: if this call used the token, with the state usable and the metadata;
+--         otherwise with the token's state and without metadata
 -- Clock   the server's
 -- Atomic  because between the check and the write another caller could use it
 

@@ -14,7 +14,7 @@ func (s *subject) newRequest(name string) coord.LeaseRequest {
 	return coord.LeaseRequest{ID: newID(), Name: name, Lifetime: s.units(10)}
 }
 
-// mustAcquire fails unless the lease is granted with a number that is larger than the user's last one.
+// mustAcquire acquires the lease. It fails the test unless the number is larger than the user's last one.
 func (s *subject) mustAcquire(t *testing.T, user string, r coord.LeaseRequest) (number int64) {
 	t.Helper()
 	number, err := s.Acquire(t.Context(), user, r)
@@ -26,7 +26,7 @@ func (s *subject) mustAcquire(t *testing.T, user string, r coord.LeaseRequest) (
 	return number
 }
 
-// requireDenied fails unless the lease is denied for that reason.
+// requireDenied fails the test unless the store denies the lease for this reason.
 func (s *subject) requireDenied(t *testing.T, user string, r coord.LeaseRequest, reason error) *coord.DeniedError {
 	t.Helper()
 	r.ID = newID()
@@ -38,7 +38,7 @@ func (s *subject) requireDenied(t *testing.T, user string, r coord.LeaseRequest,
 	return denied
 }
 
-// requireHolder fails unless a holder of this name has the lease.
+// requireHolder fails the test unless the lease is held by a holder of this name.
 func (s *subject) requireHolder(t *testing.T, user, name string) *coord.DeniedError {
 	t.Helper()
 	denied := s.requireDenied(t, user, s.newRequest("another"), coord.ErrHeld)
@@ -87,7 +87,7 @@ func testStaleLease(t *testing.T, s *subject) {
 }
 
 func testReleasedLease(t *testing.T, s *subject) {
-	for range 20 { // perhaps within one tick of the clock
+	for range 20 { // some calls may happen within one tick of the clock
 		r := s.newRequest("one")
 		s.mustAcquire(t, "u", r)
 		requireNoError(t, s.Release(t.Context(), "u", r))
@@ -99,7 +99,7 @@ func testReleasedLease(t *testing.T, s *subject) {
 func testRenewedLease(t *testing.T, s *subject) {
 	r := s.newRequest("one")
 	s.mustAcquire(t, "u", r)
-	requireNoError(t, s.Renew(t.Context(), "u", r)) // perhaps within one tick of the clock
+	requireNoError(t, s.Renew(t.Context(), "u", r)) // may happen within one tick of the clock
 	for range 5 {
 		s.advance(t, 8)
 		requireNoError(t, s.Renew(t.Context(), "u", r))
@@ -123,7 +123,7 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 	s.mustAcquire(t, "u", r)
 	s.advance(t, 5)
 	requireNoError(t, s.Release(t.Context(), "u", r))
-	for _, left := range []int{25, 20, 15, 10, 5} { // denied requests don't prolong it
+	for _, left := range []int{25, 20, 15, 10, 5} { // denied requests do not extend the interval
 		d := s.requireDenied(t, "u", r, coord.ErrTooSoon)
 		s.requireAbout(t, d.RetryAfter, left)
 		if d.Soonest != d.RetryAfter || d.Holder != "" {
@@ -144,7 +144,7 @@ func testLeaseTooSoon(t *testing.T, s *subject) {
 	s.mustAcquire(t, "v", long)
 }
 
-// remembered is longer than stores remember numbers.
+// Stores remember numbers for less than remembered.
 const remembered = 2 * time.Hour
 
 func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
@@ -161,7 +161,7 @@ func testLeaseHeldAndTooSoon(t *testing.T, s *subject) {
 	d = s.requireDenied(t, "long", long, coord.ErrHeld)
 	s.requireAbout(t, d.RetryAfter, 19)
 	s.requireAbout(t, d.Soonest, 19)
-	for range 2 { // a renewal does not begin the interval again
+	for range 2 { // renewals do not begin a new interval
 		s.advance(t, 8)
 		requireNoError(t, s.Renew(t.Context(), "long", long))
 	}
@@ -188,7 +188,7 @@ func testFencingNumberOfForgottenUser(t *testing.T, s *subject) {
 	for range 3 {
 		s.mustAcquire(t, "u", s.newRequest("one"))
 		s.host.Advance(t, remembered)
-		s.mustAcquire(t, "v", s.newRequest("one")) // may remove expired records
+		s.mustAcquire(t, "v", s.newRequest("one")) // gives the store an occasion to remove expired records
 		s.advance(t, 10)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// requireOne fails unless one of 50 concurrent calls of f succeeds and the others return the error other.
+// requireOne makes 50 concurrent calls of f. It fails the test unless one call succeeds and all others return the
+// error other.
 func requireOne(t *testing.T, other error, f func() error) {
 	t.Helper()
 	var odd atomic.Int64
@@ -41,8 +42,8 @@ func testConcurrentAcquisitions(t *testing.T, s *subject) {
 	}
 }
 
-// Many goroutines acquire and release one lease. There are never two holders, and the fencing numbers grow in the order of
-// the grants.
+// testHoldersDontOverlap checks that a lease never has two holders while many goroutines acquire and release it, and
+// that the fencing numbers grow.
 func testHoldersDontOverlap(t *testing.T, s *subject) {
 	var inside, last, got, wrong atomic.Int64
 	runConcurrently(20, func(int) bool {
@@ -89,7 +90,8 @@ func testEndedContext(t *testing.T, s *subject) {
 	s.requireHolder(t, "u", "one")
 }
 
-// requireAll fails unless f returns true for 40 tokens or leases, concurrently. Each has a name of its own.
+// requireAll makes 40 concurrent calls of f, for tokens or leases with different names. It fails the test unless all
+// return true.
 func requireAll(t *testing.T, action string, f func(k int, name string) bool) {
 	t.Helper()
 	if yes := runConcurrently(40, func(k int) bool { return f(k, fmt.Sprint("number ", k)) }); yes != 40 {

@@ -6,7 +6,7 @@
 //		Advance: func(t *testing.T, d time.Duration) { clock.Add(d) },
 //	})
 //
-// It does not test bounds and network failures.
+// Run does not test the limits of a store's memory, nor network failures.
 package storetest
 
 import (
@@ -27,15 +27,15 @@ type Store interface {
 
 // Host is the environment of the store under test.
 type Host struct {
-	// Open returns an empty store. It is called once for each case, inside Within, and closes with t.Cleanup what it
-	// opens.
+	// Open returns an empty store. It is called inside Within, once for each case. It registers what has to be closed
+	// with t.Cleanup.
 	Open func(t *testing.T) Store
 	// Advance moves the store's clock forward by d. Only one goroutine calls it.
 	Advance func(t *testing.T, d time.Duration)
-	// Within runs one case, such as synctest.Test; nil means a plain call.
+	// Within runs a case, for example with synctest.Test. Nil means a plain call of run.
 	Within func(t *testing.T, run func(t *testing.T))
-	// Unit is the unit of time in the cases: tokens and leases last ten units. 0 means a second. With a real clock it must
-	// be long enough for all calls of a case.
+	// Unit is the unit of time in the cases. Tokens and leases last ten units. 0 means a second. With a real clock, a
+	// unit must be longer than all calls of a case together.
 	Unit time.Duration
 }
 
@@ -89,7 +89,7 @@ var cases = []testCase{
 	{"an ended context has no effect", testEndedContext},
 }
 
-// subject is a store in one case.
+// subject is the store in a case.
 type subject struct {
 	Store
 	host    Host
@@ -103,7 +103,7 @@ func (s *subject) advance(t *testing.T, units int) {
 	s.host.Advance(t, s.units(units))
 }
 
-// requireAbout fails unless d is this many units, less the duration of the test.
+// requireAbout fails the test unless d is this number of units, or a little less because of the duration of the test.
 func (s *subject) requireAbout(t *testing.T, d time.Duration, units int) {
 	t.Helper()
 	if want := s.units(units); d > want || d < want-s.host.Unit/2 {
@@ -121,7 +121,7 @@ func newID() (id [16]byte) {
 	return id
 }
 
-// runConcurrently calls f from n goroutines that begin at the same moment, and returns how many calls returned true.
+// runConcurrently calls f from n goroutines at the same time. It returns the number of calls that returned true.
 func runConcurrently(n int, f func(k int) bool) (yes int) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -8,7 +8,7 @@ import (
 	"github.com/lazyreq/lazyreq/coord"
 )
 
-// issue makes a token for ten units, which is kept for ten more.
+// issue issues a token that can be used for ten units and is remembered for ten more.
 func (s *subject) issue(t *testing.T, metadata string) coord.TokenKey {
 	t.Helper()
 	key := newKey()
@@ -16,7 +16,7 @@ func (s *subject) issue(t *testing.T, metadata string) coord.TokenKey {
 	return key
 }
 
-// requireState fails unless Inspect returns the token in this state.
+// requireState fails the test unless Inspect returns the token in this state.
 func (s *subject) requireState(t *testing.T, key coord.TokenKey, state coord.State) coord.Token {
 	t.Helper()
 	tok, err := s.Inspect(t.Context(), key)
@@ -30,7 +30,7 @@ func (s *subject) requireState(t *testing.T, key coord.TokenKey, state coord.Sta
 	return tok
 }
 
-// requireUseFails fails unless the token can't be used, for that reason.
+// requireUseFails fails the test unless a use of the token fails with the error want.
 func (s *subject) requireUseFails(t *testing.T, key coord.TokenKey, want error) {
 	t.Helper()
 	tok, err := s.Use(t.Context(), key, "late")
@@ -52,7 +52,7 @@ func testUnknownToken(t *testing.T, s *subject) {
 	key := newKey()
 	s.requireUnknown(t, key)
 	s.requireUnknown(t, key)
-	requireNoError(t, s.Issue(t.Context(), key, nil, s.units(10), 0)) // nothing is in the way
+	requireNoError(t, s.Issue(t.Context(), key, nil, s.units(10), 0)) // the failed calls have left nothing that prevents it
 }
 
 func testIssuedToken(t *testing.T, s *subject) {
@@ -81,7 +81,7 @@ func testUseOnce(t *testing.T, s *subject) {
 	if string(tok.Metadata) != "a vm" || tok.State != coord.Used || tok.UsedBy != "ada" {
 		t.Fatalf("used: %+v", tok)
 	}
-	s.requireAbout(t, tok.Used.Sub(tok.Issued)-s.host.Unit/2, 9) // may have taken longer
+	s.requireAbout(t, tok.Used.Sub(tok.Issued)-s.host.Unit/2, 9) // the use may have happened half a unit later
 	for range 2 {
 		late, err := s.Use(t.Context(), key, "eve")
 		requireErrorIs(t, err, coord.ErrUsed)
@@ -144,7 +144,7 @@ func testIssueTwice(t *testing.T, s *subject) {
 	_, err := s.Use(t.Context(), used, "")
 	requireNoError(t, err)
 	requireNoError(t, s.Revoke(t.Context(), withdrawn))
-	for range 2 { // the second time, they have expired
+	for range 2 { // the second time, the tokens have expired
 		for _, key := range []coord.TokenKey{usable, used, withdrawn} {
 			requireErrorIs(t, s.Issue(t.Context(), key, []byte("2"), s.units(100), 0), coord.ErrExists)
 		}

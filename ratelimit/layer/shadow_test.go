@@ -136,7 +136,7 @@ func TestShadowRuleNeverFails(t *testing.T) {
 	_, err = s.shadowLayer.Do(t.Context(), []ratelimit.Op{take(gcra(3), "k", 1), take(shadowed(3), "k", 1)})
 	require.ErrorIs(t, err, ratelimit.ErrStore)
 
-	// From now on, the store fails for every second call.
+	// The store fails only in its second call, for the shadow rule.
 	calls := 0
 	s.Spy.Before = func(context.Context) error {
 		if calls++; calls == 2 {
