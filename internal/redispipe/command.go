@@ -205,15 +205,6 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	}
 }
 
-// hasReply reports whether the command has a reply that is not an error. args does not show whether the command was sent,
-// because a hook may read the arguments of a command that is never sent.
-func (cmd *command) hasReply() bool {
-	if c, ok := cmd.Cmder.(*redis.IntSliceCmd); ok {
-		return c.Val() != nil
-	}
-	return cmd.Cmder.(*redis.Cmd).Val() != nil
-}
-
 // reply returns the reply, or an error if the reply is an error or not an array.
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {

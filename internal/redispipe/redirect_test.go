@@ -107,7 +107,7 @@ func TestRetriesEndAtTheDeadline(t *testing.T) {
 	bestOf(t, 10, func() bool { return errors.Is(try(), ErrNotSent) }) // a try fails if the call is in flight at its deadline
 }
 
-// TestRepliesUnderRedirections has two nodes that answer at random with redirections and errors, and callers that
+// TestRepliesUnderRedirections calls two nodes that reply at random with redirections, errors or results. Some callers
 // cancel their calls. Each call that succeeds must get its own reply.
 func TestRepliesUnderRedirections(t *testing.T) {
 	t.Parallel()

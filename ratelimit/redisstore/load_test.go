@@ -82,7 +82,7 @@ func counted(t *testing.T, l *ratelimit.Limiter) (n int64) {
 	return n
 }
 
-// TestFaultsNeverChargeTwice takes while Redis and its connections fail in all kinds of ways.
+// TestFaultsNeverChargeTwice makes takes while Redis and its connections fail in all kinds of ways.
 func TestFaultsNeverChargeTwice(t *testing.T) {
 	t.Parallel()
 	server := testhost.StartRedis(t)
