@@ -51,15 +51,15 @@ func isUnixSocket(ctx context.Context) bool {
 // It reads backwards. A client controls the left part of the list, and must not decide how the elements to the right
 // of it are read, for example with a quote that never ends.
 func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
-	cut, parse := cutLast, parseHop
-	if header == "Forwarded" {
-		cut, parse = cutLastQuoted, parseForwarded
+	parse, quotes := parseHop, header == "Forwarded"
+	if quotes {
+		parse = parseForwarded
 	}
 	return func(yield func(netip.Addr) bool) {
 		for _, line := range slices.Backward(lines) {
 			for more := true; more; {
 				var last string
-				line, last, more = cut(line)
+				line, last, more = cutLast(line, ',', quotes)
 				if last = strings.Trim(last, " \t"); last != "" && !yield(parse(last)) {
 					return
 				}
@@ -68,23 +68,14 @@ func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
 	}
 }
 
-// cutLast cuts off the last element of a list.
-func cutLast(list string) (rest, last string, more bool) {
-	i := strings.LastIndexByte(list, ',')
-	if i < 0 {
-		return "", list, false
-	}
-	return list[:i], list[i+1:], true
-}
-
-// cutLastQuoted is cutLast for a list whose elements may contain quoted strings with commas.
-func cutLastQuoted(list string) (rest, last string, more bool) {
+// cutLast cuts off the last element of a list. If quotes is true, elements may contain quoted strings with separators.
+func cutLast(list string, separator byte, quotes bool) (rest, last string, more bool) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
 		switch {
-		case list[i] == '"' && !(quoted && isEscaped(list, i)):
+		case quotes && list[i] == '"' && !(quoted && isEscaped(list, i)):
 			quoted = !quoted
-		case list[i] == ',' && !quoted:
+		case list[i] == separator && !quoted:
 			return list[:i], list[i+1:], true
 		}
 	}
@@ -105,7 +96,7 @@ func parseForwarded(element string) netip.Addr {
 	var node string
 	for rest, more := element, true; more; {
 		var pair string
-		pair, rest, more = cutPair(rest)
+		rest, pair, more = cutLast(rest, ';', true)
 		name, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
 		if !strings.EqualFold(name, "for") {
 			continue
@@ -118,20 +109,6 @@ func parseForwarded(element string) netip.Addr {
 		}
 	}
 	return parseHop(node)
-}
-
-// cutPair cuts off the first parameter of an element.
-func cutPair(s string) (pair, rest string, more bool) {
-	quoted := false
-	for i := range len(s) {
-		switch {
-		case s[i] == '"' && !(quoted && isEscaped(s, i)):
-			quoted = !quoted
-		case s[i] == ';' && !quoted:
-			return s[:i], s[i+1:], true
-		}
-	}
-	return s, "", false
 }
 
 // unquote returns a token unchanged and a quoted string without its quotes. It leaves escapes alone, because no

@@ -46,7 +46,10 @@ func ByHeader(name string) KeyFunc {
 		if value == "" {
 			return "", missing
 		}
-		return hashHeader(name, value), nil
+		if name == "Authorization" {
+			value = normalizeCredentials(value)
+		}
+		return hashParts("header", name, value), nil
 	}
 }
 
@@ -150,49 +153,21 @@ func checkKeys(name string, keys []KeyFunc) {
 	}
 }
 
-// hashParts returns a hash of parts. Different lists of parts are different inputs of the hash.
+// normalizeCredentials returns the value of an Authorization header with its scheme in lower case and one space after it.
+func normalizeCredentials(value string) string {
+	scheme, rest := value, ""
+	if i := strings.IndexAny(value, " \t"); i >= 0 {
+		scheme, rest = value[:i], strings.TrimLeft(value[i:], " \t")
+	}
+	return strings.ToLower(scheme) + " " + rest
+}
+
+// hashParts returns 128 bits of a SHA-256 hash of parts. Different lists of parts are different inputs of the hash.
 func hashParts(parts ...string) string {
 	b := make([]byte, 0, 256)
 	for _, p := range parts {
-		b = appendPart(b, p)
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
 	}
-	return hash128(b)
-}
-
-// hashHeader returns a hash of a header with a canonical name. For Authorization, see [ByHeader].
-func hashHeader(name, value string) string {
-	b := appendPart(appendPart(make([]byte, 0, 256), "header"), name)
-	if name == "Authorization" {
-		return hash128(appendCredentials(b, value))
-	}
-	return hash128(appendPart(b, value))
-}
-
-func appendCredentials(b []byte, credentials string) []byte {
-	scheme, rest := credentials, ""
-	if i := strings.IndexAny(credentials, " \t"); i >= 0 {
-		scheme, rest = credentials[:i], strings.TrimLeft(credentials[i:], " \t")
-	}
-	b = binary.BigEndian.AppendUint64(b, uint64(len(scheme)+1+len(rest)))
-	for _, c := range []byte(scheme) {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		b = append(b, c)
-	}
-	return append(append(b, ' '), rest...)
-}
-
-func appendPart(b []byte, part string) []byte {
-	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
-}
-
-// hash128 returns 128 bits of SHA-256.
-func hash128(b []byte) string {
 	sum := sha256.Sum256(b)
-	const prefix = "sha256-"
-	var text [len(prefix) + 22]byte
-	copy(text[:], prefix)
-	base64.RawURLEncoding.Encode(text[len(prefix):], sum[:16])
-	return string(text[:])
+	return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }

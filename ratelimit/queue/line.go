@@ -16,10 +16,9 @@ type line struct {
 	waiters []*waiter
 	units   int64 // the sum of the waiters' units
 
-	next  time.Time // no take passes before this time
-	until time.Time // no take of n units or more passes before this time, if n > 0
-	n     int64
-	short bool // the quota was too small for a caller, or is for the next
+	next   time.Time // the first caller does not call the store before this time
+	denied bool      // whether the store has denied the first caller
+	short  bool      // whether the quota was too small for a caller, or is too small for the next caller
 }
 
 // waiter is a caller in a line.
@@ -59,7 +58,7 @@ func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, 
 
 // admit returns an error if a line has no place for another caller with this context.
 func (q *Queue) admit(ctx context.Context, l *line) error {
-	wait := time.Until(l.opensAt(l.waiters[0].n))
+	wait := time.Until(l.next)
 	if l.short && !q.o.Bursts {
 		wait = max(wait, 0) + q.refillTime(l.units)
 	}
@@ -74,6 +73,9 @@ func (q *Queue) leave(l *line, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(l.waiters, w)
+	if i == 0 && l.denied {
+		l.denied, l.next = false, time.Time{} // the next caller may want fewer units
+	}
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	l.units -= w.n
 	if len(l.waiters) == 0 {
@@ -81,14 +83,6 @@ func (q *Queue) leave(l *line, w *waiter) {
 		return
 	}
 	l.waiters[0].wake(nil)
-}
-
-// opensAt returns the time at which a take of n units may pass. The zero time means now.
-func (l *line) opensAt(n int64) time.Time {
-	if l.n > 0 && n >= l.n && l.until.After(l.next) {
-		return l.until
-	}
-	return l.next
 }
 
 // minRetry is the time that the first caller waits after a denial without a RetryAfter.
@@ -107,7 +101,7 @@ func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit
 			}
 		}
 	case !res.Allowed:
-		l.n, l.until, l.short = n, now.Add(max(res.RetryAfter, minRetry)), true
+		l.denied, l.short, l.next = true, true, now.Add(max(res.RetryAfter, minRetry))
 	default:
 		q.scheduleNext(l, n, now, res)
 	}
@@ -116,10 +110,11 @@ func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit
 // scheduleNext sets the time of the next take after a take of n units. The pace counts from the time at which the caller
 // could pass, so that small delays do not add up, unless this time is more than a pace ago.
 func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Result) {
-	due, pace := l.opensAt(n), q.refillTime(n)
+	due, pace := l.next, q.refillTime(n)
 	if now.Sub(due) > pace {
 		due = now
 	}
+	l.denied = false
 	l.short = l.short || res.RetryAfter > 0
 	l.next = now.Add(res.RetryAfter)
 	if even := due.Add(pace); l.short && !q.o.Bursts && even.After(l.next) {

@@ -96,7 +96,7 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 		err = context.Cause(ctx)
 	}
 	for err == nil {
-		if err = q.pause(ctx, l, n); err != nil {
+		if err = q.pause(ctx, l); err != nil {
 			break
 		}
 		var res ratelimit.Result
@@ -114,9 +114,9 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 }
 
 // pause waits until the first caller may call the store.
-func (q *Queue) pause(ctx context.Context, l *line, n int64) error {
+func (q *Queue) pause(ctx context.Context, l *line) error {
 	q.mu.Lock()
-	wait := time.Until(l.opensAt(n))
+	wait := time.Until(l.next)
 	q.mu.Unlock()
 	if wait <= 0 {
 		return nil
