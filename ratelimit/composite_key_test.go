@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,24 +85,4 @@ func TestFirstOf(t *testing.T) {
 	}
 	require.Panics(t, func() { FirstOf() })
 	require.Panics(t, func() { FirstOf(nil) })
-}
-
-// Keys of different policies are different, and keys of a Fallback differ from keys of Key.
-func TestSubjectsDoNotCollide(t *testing.T) {
-	seen := map[string]string{}
-	for _, name := range []string{"a", "a-a"} {
-		for _, key := range []string{"k", ":k", "~k", "a:k", "\n", "{k}", "}", strings.Repeat("k", 128), strings.Repeat("k", 129)} {
-			p := Policy{Name: name, Key: fixed(key, nil)}
-			plain, err := p.subject(t.Context(), nil)
-			require.NoError(t, err)
-			p.Key, p.Fallback = fixed("", nil), fixed(key, nil)
-			back, err := p.subject(t.Context(), nil)
-			require.NoError(t, err)
-			for _, s := range []string{plain, back} {
-				require.Emptyf(t, seen[s], "%s of %q and %q", s, key, seen[s])
-				seen[s] = key
-				require.LessOrEqual(t, len(s), MaxKeyLen)
-			}
-		}
-	}
 }

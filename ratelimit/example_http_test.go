@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
@@ -124,45 +123,4 @@ func ExamplePolicy_tiers() {
 	// "api";q=60;w=60
 	// 5998 <nil>
 	// "api";q=6000;w=60
-}
-
-// A policy whose rules have no limit only counts.
-func ExamplePolicy_meter() {
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	hits := ratelimit.NewPolicy("hits", ratelimit.ByIP(), ratelimit.Buckets(ratelimit.BucketOptions{}))
-	ratelimit.Provide(reg, memoryStore(), hits)
-	for range 3 {
-		runHandler(reg, "", func(ctx context.Context) {
-			res, err := hits.Take(ctx)
-			fmt.Println(res.Allowed, res.Count, err)
-		})
-	}
-	runHandler(reg, "", func(ctx context.Context) {
-		fmt.Println(hits.Count(ctx, 20*time.Second))
-	})
-	// Output:
-	// true 1 <nil>
-	// true 2 <nil>
-	// true 3 <nil>
-	// 3 <nil>
-}
-
-// What a request did in vain is given back, once.
-func ExamplePolicy_Refund() {
-	reg := reqctx.NewRegistry(reqctx.Options{})
-	mail := ratelimit.NewPolicy("mail", ratelimit.ByIP(), ratelimit.PerMinute(5))
-	ratelimit.Provide(reg, memoryStore(), mail)
-	runHandler(reg, "", func(ctx context.Context) {
-		if err := mail.Require(ctx); err != nil {
-			panic(err)
-		}
-		fmt.Println(mail.Refund(ctx))
-		fmt.Println(mail.Refund(ctx))
-		fmt.Println(mail.Count(ctx, 0))
-	})
-	// Output:
-	// true <nil>
-	// true <nil>
-	// 0 <nil>
-	// "mail";q=5;w=60
 }

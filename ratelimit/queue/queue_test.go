@@ -270,24 +270,13 @@ func TestCancelledCallFailsOnlyItsCaller(t *testing.T) {
 	})
 }
 
-// eager is a store that denies some takes with a RetryAfter of 0.
-type eager struct {
-	ratelimit.Store
-	denials int
-}
-
-func (h *eager) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
-	h.denials--
-	return []ratelimit.Result{{Limit: 5, Allowed: h.denials < 0}}, nil
-}
-
-func (h *eager) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return storespy.Func(h.Do).DoOne(ctx, op)
-}
-
 func TestDenialWithoutRetryAfterDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, err := New(&eager{denials: 5}, window(5, time.Second), Options{})
+		denials := 5
+		q, err := New(storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+			denials--
+			return []ratelimit.Result{{Limit: 5, Allowed: denials < 0}}, nil
+		}), window(5, time.Second), Options{})
 		require.NoError(t, err)
 		began := time.Now()
 		_, err = q.Wait(t.Context(), "k", 1)
@@ -329,19 +318,10 @@ func TestWaitersLeaveWhileTheStoreHangs(t *testing.T) {
 	})
 }
 
-// listed is a store that denies as a deny list does.
-type listed struct{ ratelimit.Store }
-
-func (listed) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
-	return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList}}, nil
-}
-
-func (s listed) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return storespy.Func(s.Do).DoOne(ctx, op)
-}
-
 func TestDenyListDenialIsReturnedAtOnce(t *testing.T) {
-	q, err := New(listed{}, window(5, time.Second), Options{})
+	q, err := New(storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+		return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList}}, nil
+	}), window(5, time.Second), Options{})
 	require.NoError(t, err)
 	_, err = q.Wait(t.Context(), "k", 1)
 	var denied *ratelimit.DeniedError

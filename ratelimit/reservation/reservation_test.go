@@ -3,7 +3,6 @@ package reservation
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -240,19 +239,10 @@ func TestCancelledContext(t *testing.T) {
 	})
 }
 
-// allowAll is a store that allows every take, without a receipt.
-type allowAll struct{ ratelimit.Store }
-
-func (allowAll) Do(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
-	return []ratelimit.Result{{Allowed: true, Source: ratelimit.FromAllowList}}, nil
-}
-
-func (s allowAll) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	return storespy.Func(s.Do).DoOne(ctx, op)
-}
-
 func TestChargeWithoutReceiptIsNotGivenBack(t *testing.T) {
-	r, err := New(allowAll{}, window(10, time.Minute), Options{})
+	r, err := New(storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+		return []ratelimit.Result{{Allowed: true, Source: ratelimit.FromAllowList}}, nil
+	}), window(10, time.Minute), Options{})
 	require.NoError(t, err)
 	v, err := r.Reserve(t.Context(), "k", 4)
 	require.NoError(t, err)
@@ -278,16 +268,5 @@ func TestInvalidArguments(t *testing.T) {
 	} {
 		_, err := make()
 		require.ErrorContains(t, err, want)
-	}
-}
-
-func TestLongestLifetime(t *testing.T) {
-	r := newReserverTest(t, window(10, time.Minute), Options{Lifetime: ratelimit.MaxDuration})
-	s, err := r.reserve(t, 5).Commit(t.Context(), 2)
-	require.NoError(t, err)
-	require.Equal(t, Settlement{Charged: 2, Returned: 3}, s)
-	for _, d := range []time.Duration{-1, math.MaxInt64, math.MinInt64, ratelimit.MaxDuration + 1} {
-		_, err := New(r.spy, r.rule, Options{Lifetime: d})
-		require.ErrorContains(t, err, "reservation: Options.Lifetime is ")
 	}
 }
