@@ -12,7 +12,6 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// perMinute returns a rule for examples.
 func perMinute(limit int64) ratelimit.Rule {
 	return ratelimit.PerMinute(limit)
 }
@@ -25,7 +24,7 @@ func memoryStore() ratelimit.Store {
 	return store
 }
 
-// A handler of net/http, limited as a whole.
+// The middleware limits a whole handler of net/http.
 func ExampleMiddleware() {
 	policy := ratelimit.NewPolicy("api", ratelimit.ByIP(), perMinute(2))
 	limited, err := ratelimit.Middleware(memoryStore(), policy, ratelimit.MiddlewareOptions{})
@@ -33,7 +32,7 @@ func ExampleMiddleware() {
 		panic(err)
 	}
 	api := limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		res, err := policy.Take(r.Context()) // the charge of the middleware
+		res, err := policy.Take(r.Context()) // returns the result of the middleware's take
 		fmt.Fprintln(w, res.Remaining, "left", err)
 	}))
 	for range 3 {
@@ -47,7 +46,7 @@ func ExampleMiddleware() {
 	// 429 "api";q=2;w=60 {"deta
 }
 
-// The client behind a proxy at 10.0.0.1 that appends to X-Forwarded-For.
+// The key function finds the address of a client behind a proxy at 10.0.0.1, which appends to X-Forwarded-For.
 func ExampleIPOptions() {
 	byClient, err := ratelimit.IPOptions{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
@@ -59,7 +58,7 @@ func ExampleIPOptions() {
 	for _, peer := range []string{"10.0.0.1:80", "192.0.2.7:80"} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = peer
-		r.Header.Set("X-Forwarded-For", "1.1.1.1, 203.0.113.9, 10.0.0.2") // the client made up 1.1.1.1
+		r.Header.Set("X-Forwarded-For", "1.1.1.1, 203.0.113.9, 10.0.0.2") // the client has invented 1.1.1.1
 		fmt.Println(byClient(context.Background(), r))
 	}
 	// Output:
@@ -107,7 +106,7 @@ func ExamplePolicy_tiers() {
 		Name:  "api",
 		Rules: []ratelimit.Rule{free},
 		RulesFor: func(_ context.Context, r *http.Request) ([]ratelimit.Rule, error) {
-			return plans[r.Header.Get("X-Plan")], nil // in earnest: of the user who is logged in
+			return plans[r.Header.Get("X-Plan")], nil // a real program would look up the user's plan
 		},
 		Key: ratelimit.ByIP(),
 	}

@@ -47,8 +47,8 @@ func ExampleNewPolicy() {
 	// ratelimit: policy "login": Rules[0]: PerMinute.Limit is 0, want 1 to 2^53
 }
 
-// A server provides its Options.RateLimits itself. Other programs provide the policies to their
-// registry, and read them by the request's context.
+// A server calls Provide for the policies in its Options.RateLimits. Other programs call Provide themselves, and then use
+// the policies with the context of a request.
 func ExampleProvide() {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {

@@ -1,4 +1,4 @@
 package ratelimit
 
-// AddMembers is for the external tests.
+// AddMembers makes addMembers available to tests in package ratelimit_test.
 var AddMembers = addMembers

@@ -19,7 +19,7 @@ func TestUnit(t *testing.T) {
 	require.Equal(t, `"ip";q=5;qu="content-bytes";w=60`, h.Get("RateLimit-Policy"))
 }
 
-// Integers of structured fields have at most 15 digits.
+// TestHugeLimit checks that a limit with more than 15 digits, which structured fields do not allow, is sent as 15 nines.
 func TestHugeLimit(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1<<53))
 	_, h := q.take("ip")
@@ -27,7 +27,7 @@ func TestHugeLimit(t *testing.T) {
 	require.Equal(t, `"ip";r=999999999999999;t=65`, h.Get("RateLimit"))
 }
 
-// What a handler or a proxy has put there stays, if it can.
+// TestExistingHeader checks how the fields of a take are combined with fields that the response already has.
 func TestExistingHeader(t *testing.T) {
 	p := ipPolicy("ip", 1)
 	p.XHeaders = true
@@ -60,7 +60,7 @@ func TestExistingHeader(t *testing.T) {
 	require.Equal(t, []string{`"a";r=1, "b";r=2, "c";r=3`}, lines["Ratelimit"])
 }
 
-// Requests share no memory through their headers.
+// TestHeadersAreNotShared checks that changes of a response's header do not affect later responses.
 func TestHeadersAreNotShared(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 9))
 	_, one := q.take("ip")
@@ -71,7 +71,7 @@ func TestHeadersAreNotShared(t *testing.T) {
 	require.Equal(t, []string{`"ip";q=9;w=60`}, two["Ratelimit-Policy"])
 }
 
-// TestRemainingIsAtMostTheLimit has a GCRA whose burst is larger than its limit.
+// TestRemainingIsAtMostTheLimit checks the fields of a GCRA whose burst is larger than its limit.
 func TestRemainingIsAtMostTheLimit(t *testing.T) {
 	rule := ratelimit.GCRA(3, time.Minute).WithBurst(5)
 	q := provide(t, &ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP(), XHeaders: true})

@@ -22,19 +22,19 @@ func newLimiter(t testing.TB, s ratelimit.Store, r ratelimit.Rule) *ratelimit.Li
 	return l
 }
 
-// hand is a clock that a test moves.
+// hand is a clock that shows the time now, which tests change.
 type hand struct{ now time.Time }
 
 func newHand() *hand { return &hand{time.Unix(1_800_000_000, 0)} }
 
 func (h *hand) clock() time.Time { return h.now }
 
-// coarse allows limit units in any per, in buckets of 5 s over 10 minutes.
+// coarse returns a rule with buckets of 5 s and a span of 10 minutes.
 func coarse(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.Buckets(ratelimit.BucketOptions{Limit: limit, Per: per, Interval: 5 * time.Second, Span: 10 * time.Minute})
 }
 
-// everyRule has one rule of each algorithm.
+// everyRule returns a rule for each algorithm.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
 		"buckets": coarse(limit, time.Minute),
@@ -49,7 +49,7 @@ func fixedKey(key string, err error) ratelimit.KeyFunc {
 	return func(context.Context, *http.Request) (string, error) { return key, err }
 }
 
-// must returns v, and panics with err if there is one.
+// must returns v. It panics if err is not nil.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -72,8 +72,8 @@ func TestIPOptions(t *testing.T) {
 	require.Equal(t, "2001:db8:1:200::/56", got)
 }
 
-// behind returns what a request from peer with these lines of the header is counted by,
-// if 10.0.0.0/8 and 2001:db8:ffff::/48 are proxies.
+// behind returns the key of a request that comes from peer and has the lines in its header. 10.0.0.0/8 and
+// 2001:db8:ffff::/48 are trusted proxies.
 func behind(t *testing.T, peer, header string, lines ...string) string {
 	t.Helper()
 	key, err := IPOptions{Header: header, TrustedProxies: []netip.Prefix{
@@ -176,7 +176,7 @@ func TestUnixSocket(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoKey)
 }
 
-// Whatever a client sends, what the proxy appends to it decides.
+// FuzzBehindProxies checks that the address that a proxy appends is the key, whatever the client has sent.
 func FuzzBehindProxies(f *testing.F) {
 	for _, s := range []string{"", "1.1.1.1", `for="`, `for=a;"\\`, `for="\",`, "a,b,,", `,for="1.1.1.1`, "\x00", `"`, "["} {
 		f.Add(s, true)
@@ -190,7 +190,7 @@ func FuzzBehindProxies(f *testing.F) {
 				value = []string{sent, element}
 			}
 			require.Equal(t, "203.0.113.9", behind(t, "10.0.0.1:1", header, value...))
-			got := behind(t, "10.0.0.1:1", header, sent) // the proxy has appended nothing
+			got := behind(t, "10.0.0.1:1", header, sent) // as if the proxy appended nothing
 			if p, err := netip.ParsePrefix(got); err == nil {
 				require.Equal(t, 64, p.Bits())
 			} else {

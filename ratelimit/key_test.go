@@ -36,7 +36,7 @@ func TestByHeader(t *testing.T) {
 	}
 }
 
-// One valid credential is one quota, however it is spelled.
+// TestByHeaderAuthorization checks that different spellings of the same credentials have the same key.
 func TestByHeaderAuthorization(t *testing.T) {
 	ask := func(name, value string) string {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -84,7 +84,7 @@ func TestByCookie(t *testing.T) {
 	require.NotEqual(t, want, header, "a cookie is not the header of its name")
 }
 
-// A long key has the hash's form, and no other key has that, even a client's.
+// TestKeysDoNotCollideWithHashes checks that no other key has the same form in the store as the hash of a long key.
 func TestKeysDoNotCollideWithHashes(t *testing.T) {
 	ask := func(key string) string {
 		p := Policy{Name: "p", Key: fixed(key, nil)}
@@ -107,7 +107,7 @@ func TestKeysDoNotCollideWithHashes(t *testing.T) {
 	}
 }
 
-// What reads like an address is one only if ByIP has made it.
+// TestNameIsNotAnAddress checks that a key that looks like an address is escaped, unless ByIP or IPOptions has made it.
 func TestNameIsNotAnAddress(t *testing.T) {
 	byIP := ByIP()
 	wide, err := IPOptions{IPv6Bits: 48}.Key()

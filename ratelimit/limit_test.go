@@ -16,8 +16,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// TestStartTakes checks that a take that was started charges once, and writes its fields even if
-// nothing reads it.
+// TestStartTakes checks that Start charges the request once, and that the response has the header fields even if no code
+// reads the result.
 func TestStartTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := provide(t, ipPolicy("ip", 5))
@@ -38,7 +38,7 @@ func TestStartTakes(t *testing.T) {
 	})
 }
 
-// TestNoNameReachesAPolicy checks that only a policy reaches its properties.
+// TestNoNameReachesAPolicy checks that code cannot resolve the properties of a policy by their names.
 func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
@@ -187,7 +187,7 @@ func TestRefundOnce(t *testing.T) {
 	})
 }
 
-// A Key that takes with its own policy is a cycle.
+// TestKeyThatTakesByItsOwnPolicy checks that a policy whose Key calls the policy's own methods returns a CycleError.
 func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 	p := ipPolicy("ip", 5)
 	p.Key = func(ctx context.Context, _ *http.Request) (string, error) { return "k", p.Require(ctx) }

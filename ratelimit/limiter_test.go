@@ -111,7 +111,7 @@ func TestLimiterOfSeveralRules(t *testing.T) {
 	require.EqualValues(t, 3, v.Remaining)
 }
 
-// The interval of AddCount applies to the first rule, and may be longer than the spans of the other rules.
+// TestAddCountOfTheFirstRule checks that the interval of AddCount may be longer than the spans of the other rules.
 func TestAddCountOfTheFirstRule(t *testing.T) {
 	ctx := t.Context()
 	l := must(ratelimit.NewLimiter(newStore(t, memstore.Options{}), ratelimit.PerHour(100), ratelimit.PerSecond(10)))
@@ -120,7 +120,7 @@ func TestAddCountOfTheFirstRule(t *testing.T) {
 	}
 }
 
-// denied returns the rules that denied.
+// denied returns the rules that denied the take.
 func denied(rules []ratelimit.Rule, res ratelimit.Result) (denied []ratelimit.Rule) {
 	for i, r := range res.Each() {
 		if r.Violated {

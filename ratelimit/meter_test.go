@@ -40,7 +40,7 @@ func TestAddChargesEachTime(t *testing.T) {
 	q := provide(t, ipPolicy("bytes", 10))
 	h := q.serve(func(c *reqctx.Host) {
 		p := q.policies[0]
-		for i := range int64(3) { // the third is beyond the limit
+		for i := range int64(3) { // the third Add exceeds the limit of 10
 			res := must(p.Add(c, 4))
 			require.True(t, res.Allowed)
 			require.Equal(t, 4*(i+1), res.Count)

@@ -19,7 +19,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// limiting is a middleware on a store that counts its calls.
+// limiting holds a middleware and its store, which counts its calls.
 type limiting struct {
 	*testing.T
 	store *spy
@@ -67,7 +67,7 @@ func TestMiddleware(t *testing.T) {
 	require.Empty(t, m.log.String(), "a denial is nobody's failure")
 }
 
-// A handler has the whole Limit, without any server.
+// TestHandlerBehindAMiddleware checks that a handler can use the policy and the Limit without a server.
 func TestHandlerBehindAMiddleware(t *testing.T) {
 	p := ipPolicy("ip", 5)
 	m := newLimiting(t, p, ratelimit.MiddlewareOptions{})
@@ -134,7 +134,7 @@ func TestMiddlewareWhenTheStoreFails(t *testing.T) {
 	}
 }
 
-// FailOpen does not let requests through whose error is not a failure of the store.
+// TestMiddlewareOtherErrors checks that FailOpen only lets requests through if the store has failed.
 func TestMiddlewareOtherErrors(t *testing.T) {
 	for _, tt := range []struct {
 		change func(*ratelimit.Policy)
@@ -188,7 +188,7 @@ func TestMiddlewareAnswer(t *testing.T) {
 	require.Equal(t, "65", rec.Header().Get("Retry-After"))
 }
 
-// However they are stacked, a policy charges once, and all of them are there inside.
+// TestMiddlewaresStacked checks that a policy with two middlewares charges once, and that the handler has all policies.
 func TestMiddlewaresStacked(t *testing.T) {
 	store := &spy{Store: newStore(t, memstore.Options{})}
 	wrap := func(p *ratelimit.Policy) func(http.Handler) http.Handler {
@@ -208,12 +208,13 @@ func TestMiddlewaresStacked(t *testing.T) {
 	require.Equal(t, []string{"outer:192.0.2.1", "inner:192.0.2.1"}, store.keys)
 	require.Equal(t, `"outer";q=2;w=60, "inner";q=9;w=60`, rec.Header().Get("RateLimit-Policy"))
 
-	// Another one of the same name limits for itself.
+	// A different policy with the same name makes its own charge.
 	stricter := ipPolicy("outer", 1)
 	require.Equal(t, 429, ask(wrap(outer)(wrap(stricter)(h))).Code)
 }
 
-// The outer charge decides, even if its key fails. The inner middleware does not charge the request.
+// TestMiddlewareInsideAFailingKey checks that a middleware does not charge a request whose server has the same policy and
+// could not find its key.
 func TestMiddlewareInsideAFailingKey(t *testing.T) {
 	p := ipPolicy("ip", 9)
 	p.Key = fixedKey("", ratelimit.ErrNoKey)

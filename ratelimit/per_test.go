@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Whatever is not set is derived: a unit leaves the count late by at most 5 % of Per.
+// TestDerivedBuckets checks the defaults of options that depend on Per.
 func TestDerivedBuckets(t *testing.T) {
 	for _, c := range []struct {
 		rule     ratelimit.Rule
@@ -66,7 +66,7 @@ func TestByProperty(t *testing.T) {
 	require.ErrorIs(t, err, failure)
 }
 
-// After a denial by 5 per minute, RetryAfter is at most 63 s, and this wait is long enough.
+// TestRetryAfterOfFivePerMinute checks that RetryAfter is at most 63 s and that a take passes after this wait.
 func TestRetryAfterOfFivePerMinute(t *testing.T) {
 	for offset := time.Duration(0); offset < 3*time.Second; offset += 250 * time.Millisecond {
 		h := newHand()
@@ -103,12 +103,12 @@ func TestDecisions(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"one", "two.60s", "two.1h"}, quotas)
 	for range ratelimit.Decisions(c) {
-		break // which ends it
+		break // the iterator must not call yield again
 	}
 	require.NoError(t, c.Finish())
 }
 
-// TestDecisionsOfAnInnerRequest checks that a take is reported by the request that has its policy.
+// TestDecisionsOfAnInnerRequest checks that Decisions returns only the takes of the innermost request.
 func TestDecisionsOfAnInnerRequest(t *testing.T) {
 	q, r := provide(t, ipPolicy("outer", 5)), provide(t, ipPolicy("inner", 5))
 	q.serve(func(c *reqctx.Host) {

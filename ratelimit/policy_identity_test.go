@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// TestOnlyPolicy checks that From finds the policy of a request that has one, and no other.
+// TestOnlyPolicy checks that From returns an error unless the request has exactly one policy.
 func TestOnlyPolicy(t *testing.T) {
 	_, err := ratelimit.From(t.Context())
 	require.ErrorIs(t, err, reqctx.ErrNoRequest)
@@ -48,7 +48,7 @@ func TestOnlyPolicy(t *testing.T) {
 	}
 }
 
-// requireLimitErrors checks that all methods of a limit return an error.
+// requireLimitErrors checks that all methods of l return the error want.
 func requireLimitErrors(t *testing.T, l ratelimit.Limit, want error) {
 	t.Helper()
 	for _, use := range []func() error{
@@ -59,10 +59,10 @@ func requireLimitErrors(t *testing.T, l ratelimit.Limit, want error) {
 	}
 }
 
-// TestPolicyIsKnownByItsPointer has policies that a request does not have.
+// TestPolicyIsKnownByItsPointer checks the errors of policies that a request does not have.
 func TestPolicyIsKnownByItsPointer(t *testing.T) {
 	q := provide(t, ipPolicies("ip", "search")...)
-	other := provide(t, ipPolicy("ip", 1)) // of another registry
+	other := provide(t, ipPolicy("ip", 1)) // has the same name, but is in another registry
 	q.serve(func(c *reqctx.Host) {
 		requirePolicyErrors(t, c, ipPolicy("nobody", 1))
 		requirePolicyErrors(t, c, other.policies[0])
@@ -92,7 +92,7 @@ func requirePolicyErrors(t *testing.T, ctx context.Context, p *ratelimit.Policy)
 	}
 }
 
-// usesOf has all methods of a policy that use a request.
+// usesOf returns a call of each method of p that needs a request.
 func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
 	return []func() error{
 		func() error { _, err := p.Take(ctx); return err },
@@ -106,7 +106,7 @@ func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
 	}
 }
 
-// TestTwoRegistriesHaveAPolicy makes its properties in both at once, on first use.
+// TestTwoRegistriesHaveAPolicy uses a policy for the first time in two registries at the same time.
 func TestTwoRegistriesHaveAPolicy(t *testing.T) {
 	p := ipPolicy("ip", 1)
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func TestTwoRegistriesHaveAPolicy(t *testing.T) {
 	wg.Wait()
 }
 
-// TestACopyIsAnotherPolicy copies a policy that has been used.
+// TestACopyIsAnotherPolicy checks that a copy of a used policy does not use the original's charge.
 func TestACopyIsAnotherPolicy(t *testing.T) {
 	generous, strict := ipPolicy("ip", 9), new(ratelimit.Policy)
 	q := provide(t, generous)

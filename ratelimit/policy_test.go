@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// requests makes requests to one registry.
+// requests makes requests with the properties of a registry.
 type requests struct {
 	*testing.T
 	reg      *reqctx.Registry
@@ -26,7 +26,7 @@ type requests struct {
 	hand     *hand
 }
 
-// spy counts calls and can fail.
+// spy is a store that counts its calls and returns err if it is not nil.
 type spy struct {
 	ratelimit.Store
 	calls int
@@ -58,7 +58,7 @@ func provide(t *testing.T, policies ...*ratelimit.Policy) requests {
 	return requests{t, reg, policies, s, h}
 }
 
-// serve runs a request through its phases and returns its response's header.
+// serve runs a request with the handler and returns the header of the response.
 func (q requests) serve(handler func(c *reqctx.Host)) http.Header {
 	q.Helper()
 	c, h := reqctx.New(q.Context(), q.reg), http.Header{}
@@ -82,7 +82,7 @@ func (q requests) take(names ...string) (res ratelimit.Result, header http.Heade
 	return res, header
 }
 
-// policy returns the policy of that name.
+// policy returns the policy that has the name.
 func (q requests) policy(name string) *ratelimit.Policy {
 	q.Helper()
 	i := slices.IndexFunc(q.policies, func(p *ratelimit.Policy) bool { return p.Name == name })
@@ -90,7 +90,7 @@ func (q requests) policy(name string) *ratelimit.Policy {
 	return q.policies[i]
 }
 
-// like returns another policy with the fields of p, changed by change.
+// like returns a new policy that has the fields of p, and calls change with it.
 func like(p *ratelimit.Policy, change func(*ratelimit.Policy)) *ratelimit.Policy {
 	out := &ratelimit.Policy{Name: p.Name, Rules: p.Rules, RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback, Cost: p.Cost}
 	change(out)
@@ -135,7 +135,7 @@ func TestProvideRefuses(t *testing.T) {
 	require.PanicsWithValue(t, "ratelimit: Provide: store is nil", func() { ratelimit.Provide(reqctx.NewRegistry(reqctx.Options{}), nil, ipPolicy("a", 1)) })
 }
 
-// TestAnErrorOfAKeyIsNotTheMissingPolicy has a key function that reads a property that is missing.
+// TestAnErrorOfAKeyIsNotTheMissingPolicy checks that the error names the policy that the key function has not found.
 func TestAnErrorOfAKeyIsNotTheMissingPolicy(t *testing.T) {
 	p := ipPolicy("ip", 1)
 	p.Key = func(ctx context.Context, _ *http.Request) (string, error) {
@@ -200,7 +200,7 @@ func TestCost(t *testing.T) {
 	require.EqualValues(t, 1, res.Remaining, "errors charge nothing")
 }
 
-// An op that the store refuses is not a failure of the store.
+// TestOpErrorIsNoStoreFailure checks that an error about an op does not become ErrStore.
 func TestOpErrorIsNoStoreFailure(t *testing.T) {
 	for _, refused := range []error{
 		ratelimit.ErrOp, ratelimit.ErrTooLarge, ratelimit.ErrInterval, ratelimit.ErrNoCount,
@@ -217,7 +217,7 @@ func TestOpErrorIsNoStoreFailure(t *testing.T) {
 	}
 }
 
-// A context that has neither a request nor a peer has no key, even if Key returns one.
+// TestNoRequestNoKey checks that a context without a request and a peer gets ErrNoKey, even if Key returns a key.
 func TestNoRequestNoKey(t *testing.T) {
 	p := ipPolicy("ip", 5)
 	p.Key = fixedKey("constant", nil)

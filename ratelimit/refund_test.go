@@ -14,8 +14,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// refunding calls f with the limit of a request that was charged, and with a function that makes the
-// client leave.
+// refunding charges a request. It then calls f with a function that refunds the charge, and with a function that cancels
+// the request's context, as if the client had left.
 func (q requests) refunding(f func(refund func() (bool, error), leave func())) {
 	q.Helper()
 	ctx, leave := context.WithCancel(q.Context())

@@ -13,8 +13,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// BenchmarkRequest is a request's life with and without a take, so that the difference
-// is what the take costs.
+// BenchmarkRequest measures a request with and without a take. The difference is the cost of the take.
 func BenchmarkRequest(b *testing.B) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	p := ipPolicy("ip", 1<<53)
@@ -45,7 +44,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// What a take adds to a request, with the header's fields. The Limit of From costs one more.
+// TestTakeAllocates checks the number of allocations in a request with a take.
 func TestTakeAllocates(t *testing.T) {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	p := ipPolicy("ip", 1<<53)

@@ -141,7 +141,7 @@ func TestEqualRulesAreOneKey(t *testing.T) {
 			made[r.WithLimit(0)]++
 		}
 	}
-	require.Len(t, made, 4+4+1) // an invalid rule is nothing but its error
+	require.Len(t, made, 4+4+1) // the four invalid rules have the same error, so they are equal
 	require.Equal(t, unsafe.Sizeof(uintptr(0)), unsafe.Sizeof(ratelimit.Rule{}))
 }
 

@@ -20,7 +20,7 @@ func TestRulesForAPlan(t *testing.T) {
 	plan, calls := "", 0
 	p.RulesFor = func(context.Context, *http.Request) ([]ratelimit.Rule, error) {
 		calls++
-		return map[string][]ratelimit.Rule{"pro": {pro, burst}}[plan], nil // nil: what all others have
+		return map[string][]ratelimit.Rule{"pro": {pro, burst}}[plan], nil // nil means p.Rules
 	}
 	q := provide(t, p)
 
@@ -31,7 +31,7 @@ func TestRulesForAPlan(t *testing.T) {
 	res, _ := q.take("api")
 	require.False(t, res.Allowed)
 
-	plan = "pro" // the same counter, another limit
+	plan = "pro" // its rule has the same counter and a higher limit
 	calls = 0
 	h = q.serve(func(c *reqctx.Host) {
 		l := must(ratelimit.From(c))
@@ -46,7 +46,7 @@ func TestRulesForAPlan(t *testing.T) {
 	require.Equal(t, `"api.60s";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
 	require.Equal(t, `"api.60s";r=1;t=65, "api.burst";r=2;t=15`, h.Get("RateLimit"))
 
-	plan = "" // back to the smaller one
+	plan = "" // back to the lower limit
 	res, _ = q.take("api")
 	require.False(t, res.Allowed)
 	require.EqualValues(t, 2, res.Limit)

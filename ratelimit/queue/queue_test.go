@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// queueTest is a queue over a spy in a synctest bubble: times are exact.
+// queueTest is a queue whose store is a spy. It runs in a synctest bubble, so all times are exact.
 type queueTest struct {
 	*Queue
 	spy   *storespy.Spy
@@ -31,7 +31,7 @@ type queueTest struct {
 	finished []outcome
 }
 
-// outcome is how a wait ended.
+// outcome describes the end of a wait.
 type outcome struct {
 	id  int
 	at  time.Duration
@@ -51,7 +51,7 @@ func withQueue(t *testing.T, rule ratelimit.Rule, o Options, test func(t *testin
 	})
 }
 
-// start starts a wait on its own goroutine, and returns when it is in line or done.
+// start calls Wait on a new goroutine, and returns when the caller is in line or has finished.
 func (w *queueTest) start(ctx context.Context, id int, n int64) {
 	go func() {
 		_, err := w.Wait(ctx, "k", n)
@@ -62,7 +62,7 @@ func (w *queueTest) start(ctx context.Context, id int, n int64) {
 	synctest.Wait()
 }
 
-// advance lets time pass, and returns the waits that have ended since the last call.
+// advance waits for d, and returns the outcomes of the waits that have ended since the last call of advance.
 func (w *queueTest) advance(d time.Duration) []outcome {
 	<-time.After(d)
 	synctest.Wait()
@@ -134,7 +134,7 @@ func TestSlowStoreCausesNoBurst(t *testing.T) {
 	withQueue(t, window(2, time.Second), Options{}, func(t *testing.T, w *queueTest) {
 		var calls atomic.Int32
 		w.spy.Before = func(context.Context) error {
-			if calls.Add(1) == 3 { // the second caller is denied once, and this is its second call
+			if calls.Add(1) == 3 { // the first call of caller 1 is denied; this is its second call
 				<-time.After(2 * time.Second)
 			}
 			return nil
@@ -150,8 +150,8 @@ func TestSlowStoreCausesNoBurst(t *testing.T) {
 func TestLargeTakeIsNotOvertaken(t *testing.T) {
 	withQueue(t, window(5, time.Second), Options{Bursts: true}, func(t *testing.T, w *queueTest) {
 		w.start(t.Context(), 0, 3)
-		w.start(t.Context(), 1, 4) // exceeds the quota
-		w.start(t.Context(), 2, 1) // would fit, but came later
+		w.start(t.Context(), 1, 4) // has to wait, because two units are left
+		w.start(t.Context(), 2, 1) // must wait for caller 1, although a unit is left
 		require.Equal(t, []outcome{{0, 0, nil}}, w.advance(time.Second/2))
 		require.Equal(t, []outcome{{1, time.Second, nil}, {2, time.Second, nil}}, w.advance(time.Second))
 	})
@@ -181,9 +181,9 @@ func TestWaitBeyondTheDeadlineFailsAtOnce(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		w.start(t.Context(), 0, 1)
-		w.start(soon, 1, 1) // until 1 s
-		w.start(soon, 2, 1) // until 2 s
-		w.start(soon, 3, 1) // until 3 s
+		w.start(soon, 1, 1) // passes at 1 s
+		w.start(soon, 2, 1) // passes at 2 s
+		w.start(soon, 3, 1) // would pass at 3 s
 		w.start(t.Context(), 4, 1)
 		now := w.advance(0)
 		require.Len(t, now, 2)
@@ -195,7 +195,7 @@ func TestWaitBeyondTheDeadlineFailsAtOnce(t *testing.T) {
 		require.Equal(t, []outcome{{1, time.Second, nil}, {2, 2 * time.Second, nil}}, w.advance(2100*time.Millisecond))
 		later, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
-		w.start(later, 5, 1) // callers that have passed don't count
+		w.start(later, 5, 1) // the estimate ignores callers that have passed
 		require.Equal(t, []outcome{{4, 3 * time.Second, nil}, {5, 4 * time.Second, nil}}, w.advance(5*time.Second))
 	})
 	withQueue(t, window(1, time.Second), Options{}, func(t *testing.T, w *queueTest) {
@@ -238,7 +238,7 @@ func TestStoreErrorFailsTheLine(t *testing.T) {
 		require.Len(t, w.spy.Drain(), 1)
 
 		boom := errors.New("boom")
-		w.spy.Before = func(context.Context) error { return boom } // an error of this op only
+		w.spy.Before = func(context.Context) error { return boom } // not an error of the store, so it must not reach other callers
 		w.start(t.Context(), 3, 1)
 		w.start(t.Context(), 4, 1)
 		w.spy.Hold <- struct{}{}
@@ -358,8 +358,8 @@ func TestInvalidArguments(t *testing.T) {
 	}
 }
 
-// TestRandomCallersPassInOrder starts and cancels waits of random sizes. It checks that callers
-// pass in the order in which they came, and that only these are charged.
+// TestRandomCallersPassInOrder starts and cancels waits of random sizes. It checks that callers pass in the order in which
+// they came, and that no other caller is charged.
 func TestRandomCallersPassInOrder(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -383,7 +383,7 @@ func TestRandomCallersPassInOrder(t *testing.T) {
 				<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
 			}
 			done := w.advance(10 * time.Minute)
-			slices.SortFunc(done, func(a, b outcome) int { // those of one moment return in any order
+			slices.SortFunc(done, func(a, b outcome) int { // callers that pass at the same time may return in any order
 				return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
 			})
 			last, charged := -1, int64(0)

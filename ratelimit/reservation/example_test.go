@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/reservation"
 )
 
-// Tokens of a language model: an answer may be long, and most are short.
+// A request to a language model reserves 1,000 tokens, and is charged for the tokens that its answer needed.
 func Example() {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -28,9 +28,9 @@ func Example() {
 			panic(err)
 		}
 		if err := reserved.Result().Err(); err != nil {
-			panic(err) // a 429 with Retry-After
+			panic(err) // in a handler, return this error to answer with a 429
 		}
-		settled, err := reserved.Commit(ctx, used) // or Cancel, if there was no answer
+		settled, err := reserved.Commit(ctx, used) // if there is no answer, call Cancel
 		if err != nil {
 			panic(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
-// reserverTest is a Reserver over a spy.
+// reserverTest is a Reserver whose store is a spy.
 type reserverTest struct {
 	*Reserver
 	rule ratelimit.Rule
@@ -31,7 +31,7 @@ func newReserverTest(tb testing.TB, rule ratelimit.Rule, o Options) *reserverTes
 	return &reserverTest{r, rule, s}
 }
 
-// used returns how many units of 10 are charged.
+// used returns the number of units that are charged under a rule with a limit of 10.
 func (r *reserverTest) used(tb testing.TB) int64 {
 	res, err := r.spy.Store.Do(tb.Context(), []ratelimit.Op{{Rule: r.rule, Key: "k", N: 1, Kind: ratelimit.Peek}})
 	require.NoError(tb, err)
@@ -49,7 +49,7 @@ func window(limit int64, per time.Duration) ratelimit.Rule {
 	return ratelimit.FixedWindow(limit, per)
 }
 
-// tens returns rules with a limit of 10 a minute.
+// tens returns rules that have a limit of 10 per minute.
 func tens() []ratelimit.Rule {
 	log := ratelimit.SlidingLog(10, time.Minute)
 	return []ratelimit.Rule{
@@ -59,7 +59,7 @@ func tens() []ratelimit.Rule {
 	}
 }
 
-// forEachRule runs test for each rule in a synctest bubble.
+// forEachRule runs test with each rule of tens, in a synctest bubble.
 func forEachRule(t *testing.T, o Options, test func(t *testing.T, r *reserverTest)) {
 	for _, rule := range tens() {
 		t.Run(rule.String(), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestFailedStoreIsNotAskedTwice(t *testing.T) {
 }
 
 func TestPanicOfTheStore(t *testing.T) {
-	for actual, charged := range map[int64]int64{0: 4, 7: 7} { // charged is the maximum
+	for actual, charged := range map[int64]int64{0: 4, 7: 7} { // charged is the larger of estimate and actual
 		r := newReserverTest(t, window(10, time.Minute), Options{})
 		v := r.reserve(t, 4)
 		r.spy.Before = func(context.Context) error { panic("boom") }

@@ -1,12 +1,12 @@
-// Package gcra is the arithmetic of a GCRA, which the stores share.
+// Package gcra has the arithmetic of a GCRA, which all stores use.
 //
-// The level is in 1/Limit µs, so that all numbers are integers: a unit raises it by Per, it falls by Limit in every
-// microsecond, and Burst × Per is full. The level is also the number of units used, in 1/Per, so it keeps its meaning
-// if the limit changes. Rounding the time of a unit to microseconds instead would lose 17 % of a rate of 600,000 in a
-// second.
+// A counter has a level, which is an integer. A unit raises the level by Per in microseconds, and the level falls by Limit
+// in every microsecond. At the level Burst × Per, no unit passes. So the level divided by Per is the number of used units,
+// whatever the limit is. A simpler counter would round the time for a unit to microseconds, but would lose 17 % of a limit
+// of 600,000 per second.
 //
-// Burst × Per is at most 2^53, so a float64 holds it exactly, too. After an add, a level may be a thousand times as
-// high.
+// Burst × Per is at most 2^53, so a float64 in Lua represents it exactly. An add may raise the level to a thousand times as
+// much.
 package gcra
 
 import (
@@ -24,8 +24,8 @@ func MaxUnits(per int64) int64 {
 // Rule holds the parameters of a GCRA. Per is in microseconds.
 type Rule struct{ Limit, Burst, Per int64 }
 
-// Level returns the level at now after it was set to level at the time at. Times are in microseconds. A level does not
-// change before that time.
+// Level returns the level at the time now, if it was set to level at the time at. Times are in microseconds. If now is
+// before at, Level returns level.
 func (r Rule) Level(at, level, now int64) int64 {
 	if now <= at {
 		return level
@@ -37,10 +37,10 @@ func (r Rule) Level(at, level, now int64) int64 {
 	return level - int64(fallen)
 }
 
-// Check returns how many units pass at a level, the microseconds until n do, and those until the level is 0. The level
-// begins to fall in behind microseconds.
+// Check returns the number of units that pass at a level. It also returns the times, in microseconds, until n units pass and
+// until the level is 0. The level does not fall during the next behind microseconds.
 func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
-	free := r.Burst*r.Per - level // below 0 after an Add, or under a lower limit
+	free := r.Burst*r.Per - level // negative after an Add beyond the burst, or if the burst was lowered
 	if free > 0 {
 		remaining = Quotient(free, r.Per)
 	}
@@ -53,8 +53,8 @@ func (r Rule) Check(level, behind, n int64) (remaining, retry, reset int64) {
 	return remaining, retry, reset
 }
 
-// Quotient divides integers of up to 64 bits that are not negative. It divides small integers in half the time. The
-// result is at most half of the largest int64, so that a sum with a time does not overflow.
+// Quotient divides two integers that are at least 0. It is faster for integers below 2^32. The result is at most half of
+// the largest int64, so that its sum with a time does not overflow.
 func Quotient(a, b int64) int64 {
 	if uint64(a|b)>>32 == 0 {
 		return int64(uint32(a) / uint32(b))

@@ -1,5 +1,5 @@
-// Package layout holds the numbers of a rate-limit rule, which package ratelimit makes and package storage shows to
-// stores.
+// Package layout defines the parameters of a rate-limit rule. Package ratelimit creates them, and stores read them through
+// package storage.
 package layout
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/option"
 )
 
-// MaxCount is the largest count and the largest limit. A float64, and so a number in Lua, holds every
-// integer up to it.
+// MaxCount is the largest count and the largest limit. A float64, and therefore a number in Lua, represents every integer up
+// to MaxCount exactly.
 const MaxCount = 1 << 53
 
-// Micros returns a duration, which is not negative, in microseconds, rounded up.
+// Micros returns d in microseconds, rounded up. d must not be negative.
 func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// Duration returns a number of microseconds as a duration from 0 to [option.MaxDuration]. Waits may be
-// longer or negative if a clock goes back.
+// Duration converts microseconds to a duration, and limits it to 0 to [option.MaxDuration]. Waiting times may be longer or
+// negative if a clock goes back.
 func Duration(micros int64) time.Duration {
 	return time.Duration(min(max(0, micros), option.MaxDuration.Microseconds())) * time.Microsecond
 }
@@ -37,43 +37,43 @@ const (
 	GCRA
 )
 
-// String returns the algorithm's name in lower case, "" for the zero Algorithm.
+// String returns the algorithm's name in lower case, or "" for the zero Algorithm.
 func (a Algorithm) String() string {
 	return [...]string{Buckets: "buckets", Log: "log", Window: "window", GCRA: "gcra"}[a]
 }
 
-// Layout holds a rule's numbers. Durations are in microseconds. A field that the algorithm does not use is 0.
+// Layout holds a rule's parameters. Durations are in microseconds. A field that the algorithm does not use is 0.
 type Layout struct {
 	Algorithm Algorithm
-	// Stream is set for a log that Redis keeps as a stream.
+	// Stream reports whether Redis keeps a log as a stream.
 	Stream bool
-	// Window and Buckets are numbers of buckets before the newest: the limit is over Window of them, and Buckets of
-	// them can be counted.
+	// Window is the number of buckets to which the limit applies, and Buckets the number of buckets that can be counted.
+	// Neither number includes the newest bucket.
 	Window, Buckets int32
 	// Limit is 0 if the rule only counts. Burst is the largest n that can pass.
 	Limit, Burst                int64
 	Per, Interval, Span, Expiry int64
-	// BlockAfter is the number of denials that lead to a block, 0 without a block. BlockFor is its length.
+	// BlockAfter is the number of denials that start a block, or 0 without a block. BlockFor is the block's duration.
 	BlockAfter, BlockFor int64
-	// Name distinguishes the rule from others of its policy. Named is set if it was chosen: then it also distinguishes
-	// the counter.
+	// Name distinguishes the rule from other rules of its policy. Named reports whether WithName has set the name. Rules
+	// with different names that WithName has set have different counters.
 	Name  string
 	Named bool
-	// OwnBurst is set if the burst was chosen, and does not follow the limit.
+	// OwnBurst reports whether WithBurst has set the burst. Otherwise, the burst is the limit.
 	OwnBurst bool
-	// Err is the error of an invalid rule: a field and, after a space, the reason.
+	// Err is the error of an invalid rule: the name of a field, a space, and the reason.
 	Err string
-	// ID is a hash of what distinguishes the rule's counter from a key's other counters.
+	// ID identifies the rule's counter among the counters of a key. It is a hash.
 	ID uint64
 }
 
 var (
-	known   = map[Layout]weak.Pointer[Layout]{} // the layouts that something refers to
+	known   = map[Layout]weak.Pointer[Layout]{} // the layouts that are in use
 	knownMu sync.Mutex
 )
 
-// Intern returns a pointer to a layout that is equal to l. It returns the same pointer for equal layouts, as long as
-// something refers to it. The layout must not be changed.
+// Intern returns a pointer to a layout that equals l. Equal layouts have the same pointer while it is in use. The caller must
+// not change the layout.
 func Intern(l Layout) *Layout {
 	knownMu.Lock()
 	defer knownMu.Unlock()
@@ -86,7 +86,7 @@ func Intern(l Layout) *Layout {
 	return added
 }
 
-// forget removes a layout that nothing refers to, unless it was added again.
+// forget removes a layout that is no longer in use, unless it was added again.
 func forget(l Layout) {
 	knownMu.Lock()
 	defer knownMu.Unlock()
@@ -95,7 +95,7 @@ func forget(l Layout) {
 	}
 }
 
-// SetID sets the ID.
+// SetID sets the ID, which depends on some of the other fields.
 func (l *Layout) SetID() {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Per, l.Interval, l.Span, l.Named, l.Name)

@@ -1,4 +1,4 @@
-// Package storespy has stores for tests: one that records its calls, and one that is a function.
+// Package storespy has two stores for tests: [Spy] records its calls, and [Func] is a function.
 package storespy
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Func is a store that runs a single op as a list with one element.
+// Func is a store whose methods call the function with a list of ops.
 type Func func(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error)
 
 // Do calls the function.
@@ -32,12 +32,12 @@ type Call struct {
 	Ops    []ratelimit.Op
 }
 
-// Spy is a store that records its calls before it passes them to another. Hold and Before are set while no call is
-// under way. It is safe for concurrent use.
+// Spy is a store that records its calls and passes them to Store. It is safe for concurrent use, but tests must not set Hold
+// and Before during a call.
 type Spy struct {
 	ratelimit.Store
 	Hold   chan struct{}               // if not nil, each call waits to receive from it
-	Before func(context.Context) error // if not nil, called after that; an error ends the call
+	Before func(context.Context) error // if not nil, called before Store; if it returns an error, Store is not called
 
 	mu      sync.Mutex
 	calls   []Call
