@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -69,7 +68,7 @@ func (p *Params) bind(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	b := newBinder(p, root)
+	b := binder{params: p, options: p.options()}
 	if err := b.bind(root, v, r); err != nil {
 		return err
 	}
@@ -80,20 +79,9 @@ func (p *Params) bind(v reflect.Value) error {
 type binder struct {
 	params   *Params
 	options  *Options
-	json     []json.Options
 	elements int // made so far
 	exceeded bool
 	faults   Errors
-	// hasFailed reports whether package json could not decode the value around the current one.
-	hasFailed bool
-}
-
-func newBinder(p *Params, r *root) binder {
-	b := binder{params: p, options: p.options(), json: r.options}
-	if b.options.DisallowUnknownFields {
-		b.json = append(slices.Clip(b.json), json.RejectUnknownMembers(true))
-	}
-	return b
 }
 
 // values are the parameters of a source: a JSON object, or pairs and files.
@@ -131,14 +119,12 @@ func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) 
 			if form, err = b.params.form(formKind | multipartKind); err == nil {
 				in.pairs, in.files = form.pairs, form.files
 			}
-		case from == SourceJSON && root.plan != nil && b.decodeObject(root.plan, v):
-			continue
 		case from == SourceJSON:
-			in.object, err = b.params.jsonObject(jsonKind)
+			err = b.bindJSON(root.json, v)
 		default:
 			in.pairs = singlePairs(fields, r)
 		}
-		if err == nil {
+		if err == nil && from != SourceJSON {
 			b.fillFields(fields, v, in, nil, 0)
 		}
 		if err = b.faults.add(err); err != nil {
@@ -148,14 +134,22 @@ func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) 
 	return nil
 }
 
-// decodeObject decodes the body if it is an object, and reports whether it is.
-func (b *binder) decodeObject(p *plan, v reflect.Value) bool {
+// bindJSON fills a struct from the body. An empty body counts as an empty object.
+func (b *binder) bindJSON(p *plan, v reflect.Value) error {
 	body, err := b.params.body(jsonKind)
-	if err != nil || jsontext.Value(body.raw).Kind() != '{' {
-		return false
+	if err != nil {
+		return err
 	}
-	b.decode(p, body.raw, v)
-	return true
+	text := jsontext.Value(body.raw)
+	switch {
+	case isBlank(text):
+		text = jsontext.Value("{}")
+	case text.Kind() != '{':
+		_, err = b.params.jsonObject(jsonKind)
+		return err
+	}
+	b.decode(p, text, v)
+	return nil
 }
 
 // singlePairs returns the values of fields from the path, the header or cookies.

@@ -135,29 +135,6 @@ func TestBindOfForm(t *testing.T) {
 	}, details)
 }
 
-func TestUnknownParameters(t *testing.T) {
-	type form struct {
-		A     int         `form:"a"`
-		Photo *File       `form:"photo"`
-		Ship  formAddress `form:"ship"`
-	}
-	strict := Options{DisallowUnknownFields: true}
-	require.NoError(t, failure(Bind[form](newContext(t, postForm("/?q=1", "a=1&photo=x.png&ship.city=Rome"), strict))), "the query isn't bound")
-	for _, name := range []string{"b", "ship.street", "ship", "ship.city.x", ""} {
-		e := requireReason(t, failure(Bind[form](newContext(t, postForm("/", "ship.city=Rome&"+name+"=1"), strict))), ErrMalformed, "is unknown")
-		require.Equal(t, name, e.Name)
-		require.NoError(t, failure(Bind[form](newContext(t, postForm("/", "ship.city=Rome&"+name+"=1"), Options{}))))
-	}
-}
-
-func TestStructWithoutFields(t *testing.T) {
-	type empty struct {
-		V struct{} `query:"v"`
-	}
-	_, err := Bind[empty](newContext(t, getRequest("v.a=1"), Options{DisallowUnknownFields: true}))
-	requireReason(t, err, ErrMalformed, `query parameter "v.a" is unknown`)
-}
-
 func TestBudgetOfPairs(t *testing.T) {
 	type node struct {
 		C []node   `query:"c"`

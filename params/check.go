@@ -14,8 +14,7 @@ import (
 // demands are the conditions in a field's tags.
 type demands struct {
 	required bool    // a value must be given
-	def      string  // replaces a missing value
-	setDef   setter  // sets a value to def, or is nil if there is no default
+	def      *string // replaces a missing value; nil if there is no default
 	checks   []check // of a given value
 }
 
@@ -52,28 +51,27 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 		if _, err = parseTag(sf.Type, "default", text); err != nil {
 			return d, err
 		}
-		d.def = text
-		d.setDef, _ = setterOf(sf.Type)
+		d.def = &text
 	}
-	d.checks, err = compileChecks(targetOf(sf.Type), sf.Tag)
+	target, _ := targetOf(sf.Type)
+	d.checks, err = compileChecks(target, sf.Tag)
 	return d, err
 }
 
 // parseTag returns the value of type t that a tag gives as a text.
 func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
-	set, err := setterOf(t)
-	if err != nil {
+	if err := checkText(t); err != nil {
 		return reflect.Value{}, err
 	}
 	v := reflect.New(t).Elem()
-	if fault, cause := set(v, text); fault != "" {
+	if fault, cause := setText(v, text); fault != "" {
 		return reflect.Value{}, errors.Join(fmt.Errorf("the %s %q %s", tag, text, fault), cause)
 	}
 	return v, nil
 }
 
 // any reports whether there are demands.
-func (d *demands) any() bool { return d.required || d.setDef != nil || d.checks != nil }
+func (d *demands) any() bool { return d.required || d.def != nil || d.checks != nil }
 
 // failedBy returns the first check that v fails, or nil. v was given and is not null.
 func (d *demands) failedBy(v reflect.Value) *check {
@@ -140,7 +138,6 @@ func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v r
 // sizeUnit returns the unit of a value's size, or "" if the type has no size.
 func sizeUnit(t reflect.Type) string {
 	switch k := t.Kind(); {
-	case t == numberType: // its kind is string
 	case k == reflect.String:
 		return "character"
 	case k == reflect.Slice && t.Elem().Kind() == reflect.Uint8:

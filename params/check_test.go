@@ -1,7 +1,6 @@
 package params
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -177,7 +176,6 @@ func TestMistakesInTagsOfChecks(t *testing.T) {
 	}{
 		{reflect.TypeFor[bool](), `max:"1"`, "V: a bool can't have the tag max"},
 		{reflect.TypeFor[time.Time](), `min:"1"`, "a time.Time can't have the tag min"},
-		{reflect.TypeFor[json.Number](), `min:"1"`, "a json.Number can't have the tag min"},
 		{reflect.TypeFor[*[2]int](), `min:"1"`, "a [2]int can't have the tag min"},
 		{reflect.TypeFor[any](), `len:"1"`, "a interface {} can't have the tag len"},
 		{reflect.TypeFor[Opt[int]](), `len:"1"`, "a int can't have the tag len"},
@@ -211,7 +209,6 @@ func TestTypeOfEndlessPointers(t *testing.T) {
 	for tag, ctx := range map[string]*reqctx.Host{
 		`json:"p"`:                 newContext(t, postJSON(`{"p":1}`), Options{}),
 		`json:"p" required:"true"`: newContext(t, postJSON(`{"p":1}`), Options{}),
-		`json:"p,string"`:          newContext(t, postJSON(`{"p":"1"}`), Options{}),
 		`query:"p" default:"1"`:    newContext(t, getRequest("p=1"), Options{}),
 	} {
 		for _, typ := range []reflect.Type{reflect.TypeFor[p](), reflect.TypeFor[[]*p](), reflect.TypeFor[endlessOpt]()} {

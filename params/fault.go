@@ -26,10 +26,11 @@ func clientPath(t reflect.Type, path string) (from Source, at jsontext.Pointer, 
 	if t == nil {
 		return "", "", false
 	}
-	_, err := rootOf(use{targetOf(t), true})
+	t, _ = targetOf(t)
+	_, err := rootOf(use{t, true})
 	isBound := err == nil
 	for name := range strings.SplitSeq(strings.ReplaceAll(path, "[", ".["), ".") {
-		t = targetOf(t)
+		t, _ = targetOf(t)
 		if key, ok := strings.CutPrefix(name, "["); ok {
 			if key = strings.TrimSuffix(key, "]"); !hasElements(t, key) {
 				return "", "", false

@@ -28,19 +28,13 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 			b.fillField(f, v, findPair(in.pairs, f.name, f.from), at)
 		}
 	}
-	if !b.options.DisallowUnknownFields {
+	if in.object == nil || !b.options.DisallowUnknownFields {
 		return
 	}
-	if in.object != nil {
-		for _, name := range in.object.names {
-			b.checkName(fields, in.from, name, false, at)
+	for _, name := range in.object.names {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			b.note(in.from, at, name, ErrMalformed, "is unknown", nil)
 		}
-	}
-	for _, p := range in.pairs {
-		b.checkName(fields, in.from, p.name, false, at)
-	}
-	for _, file := range in.files {
-		b.checkName(fields, in.from, file.Name, true, at)
 	}
 }
 
@@ -48,9 +42,9 @@ func (b *binder) fillFields(fields []field, v reflect.Value, in values, at *path
 func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 	to, isNull, isList, faults := fieldAt(v, f.index), got.json != nil && got.json.raw.Kind() == 'n', f.plan.elem != nil, len(b.faults)
 	switch {
-	case got.count == 0 && f.setDef != nil:
+	case got.count == 0 && f.def != nil:
 		to.SetZero()
-		b.setText(f, f.setDef, to, f.def, outer)
+		b.setText(f, to, *f.def, outer)
 	case got.count == 0 && f.required:
 		b.note(f.from, outer, f.name, ErrMissing, "is missing", nil)
 	case got.count == 0 && f.plan.fields == nil:
@@ -67,7 +61,7 @@ func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 	case got.files != nil:
 		to.Set(reflect.ValueOf(got.files[0]))
 	case !isList:
-		b.setText(f, f.plan.set, to, got.text, outer)
+		b.setText(f, to, got.text, outer)
 	default:
 		b.setTexts(f, to, got, outer)
 	}
@@ -85,14 +79,14 @@ func (b *binder) setTexts(f *field, to reflect.Value, got found, outer *path) {
 	}
 	to.Set(reflect.MakeSlice(to.Type(), got.count, got.count))
 	for i, text := range got.texts(f.name) {
-		b.setText(f, f.plan.elem.set, to.Index(i), text, outer)
+		b.setText(f, to.Index(i), text, outer)
 	}
 }
 
-func (b *binder) setText(f *field, set setter, to reflect.Value, text string, outer *path) {
+func (b *binder) setText(f *field, to reflect.Value, text string, outer *path) {
 	fault, cause := textProblem(text), error(nil)
 	if fault == "" {
-		fault, cause = set(to, text)
+		fault, cause = setText(to, text)
 	}
 	if fault != "" {
 		b.note(f.from, outer, f.name, ErrMalformed, fault, cause)
@@ -130,16 +124,6 @@ func (b *binder) fillStructs(f *field, v reflect.Value, pairs []pair, outer *pat
 	}
 }
 
-// checkName notes a parameter that has no field. A file has only fields for files.
-func (b *binder) checkName(fields []field, from Source, name string, isFile bool, at *path) {
-	for i := range fields {
-		if _, _, ok := fields[i].match(name); ok && (!isFile || fields[i].plan.isFile()) {
-			return
-		}
-	}
-	b.note(from, at, name, ErrMalformed, "is unknown", nil)
-}
-
 // note notes a mistake about a parameter in the outer value.
 func (b *binder) note(from Source, outer *path, name string, reason error, detail string, cause error) {
 	if b.faults.full() {
@@ -164,16 +148,10 @@ func (b *binder) noteExceeded(from Source, detail string, limit int) {
 	b.faults.note(newError(ErrTooLarge, from, "", fmt.Sprintf(detail, limit)))
 }
 
-// match reports whether a parameter belongs to f. If f is filled with structs from pairs, it returns the rest of the
+// match reports whether a parameter belongs to f, which is filled with structs from pairs. It returns the rest of the
 // name, and the number of the element.
 func (f *field) match(name string) (number int, rest string, ok bool) {
-	if f.from == SourceJSON || !f.plan.isStruct() {
-		return 0, "", name == f.name
-	}
-	rest, ok = strings.CutPrefix(name, f.name)
-	if ok {
-		rest, ok = strings.CutPrefix(rest, ".")
-	}
+	rest, ok = strings.CutPrefix(name, f.name+".")
 	if !ok || f.plan.typ.Kind() != reflect.Slice {
 		return 0, rest, ok
 	}

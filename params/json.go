@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,8 +42,8 @@ func (p *Params) DecodeJSON(v any) error {
 	if isBlank(body.raw) {
 		return newError(ErrMissing, SourceJSON, "", "is empty, but must be a JSON value")
 	}
-	b := newBinder(p, root)
-	b.decode(root.plan, body.raw, to.Elem())
+	b := binder{params: p, options: p.options()}
+	b.decode(root.json, body.raw, to.Elem())
 	return b.faults.asError()
 }
 
@@ -95,17 +94,11 @@ func parseJSONObject(text []byte, o *Options) (*jsonValue, error) {
 	if isBlank(text) {
 		return &jsonValue{}, nil
 	}
-	if err := checkJSON(text, o); err != nil {
-		return nil, err
-	}
-	v, err := parseJSON(text)
+	v, err := parseJSON(text, o)
 	if err == nil && v.raw.Kind() != '{' {
-		err = &json.SemanticError{GoType: reflect.TypeFor[map[string]any](), JSONKind: v.raw.Kind()}
+		err = jsonClientError(&json.SemanticError{GoType: reflect.TypeFor[map[string]any](), JSONKind: v.raw.Kind()}, "")
 	}
-	if err != nil {
-		return nil, jsonClientError(err, "")
-	}
-	return v, nil
+	return v, err
 }
 
 // decodeJSONMember decodes the value at a place in the body. null is malformed for every type.
@@ -133,45 +126,4 @@ func decodeJSONStrings(v *jsonValue, name string) (all []string, err error) {
 		}
 	}
 	return all, nil
-}
-
-// checkJSON checks a JSON text against the budget, and for the NUL characters that textProblem refuses. It reads the
-// tokens only if simple counts show that one of these may be found. It may accept invalid JSON.
-func checkJSON(data []byte, o *Options) error {
-	opened := bytes.Count(data, []byte{'{'}) + bytes.Count(data, []byte{'['})
-	mostElements := opened + bytes.Count(data, []byte{','})
-	hasNUL := bytes.Contains(data, []byte(`\u0000`))
-	if opened <= o.MaxDepth && mostElements <= min(o.MaxElements, o.MaxParams) && !hasNUL {
-		return nil
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
-	elements := 0
-	for {
-		depth := dec.StackDepth()
-		in, n := dec.StackIndex(depth)
-		token, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		isName := in == '{' && n%2 == 0
-		switch k := token.Kind(); {
-		case k == '}' || k == ']':
-			continue
-		case hasNUL && k == '"' && strings.Contains(token.String(), "\x00"):
-			return newError(ErrMalformed, SourceJSON, "", "has a NUL character")
-		case isName && n/2 == int64(o.MaxParams):
-			return jsonTooLargeError("has an object with more than %d members", o.MaxParams)
-		case (k == '{' || k == '[') && depth == o.MaxDepth:
-			return jsonTooLargeError("is nested more than %d deep", depth)
-		case !isName && in != '[':
-			continue
-		}
-		if elements++; elements > o.MaxElements {
-			return jsonTooLargeError("has more than %d elements", o.MaxElements)
-		}
-	}
-}
-
-func jsonTooLargeError(detail string, limit int) *Error {
-	return newError(ErrTooLarge, SourceJSON, "", fmt.Sprintf(detail, limit))
 }

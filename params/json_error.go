@@ -54,8 +54,6 @@ func jsonValueError(err *json.SemanticError, at jsontext.Pointer) *Error {
 	case errors.Is(err.Err, json.ErrUnknownName):
 		e.Detail = "is unknown"
 	case err.GoType == nil, decodesItself(err.GoType):
-	case err.Err == nil && err.JSONKind == '0' && isJSONNumber(err.GoType): // the field has the tag option string
-		e.Detail = strings.Replace(expectedJSON(err.GoType), "a ", "a string with a ", 1) + ", not a number"
 	case err.Err == nil:
 		e.Detail = expectedJSON(err.GoType) + ", not " + jsonTypes[err.JSONKind]
 	case errors.Is(err.Err, strconv.ErrRange):

@@ -61,34 +61,36 @@ func TestMembersBeforeAMistakeAreRefused(t *testing.T) {
 	}
 }
 
+func parseError(text []byte, o *Options) error { return failure(parseJSON(text, o)) }
+
 func TestDepthIsBounded(t *testing.T) {
 	for _, pair := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 		doc := func(depth int) string {
 			return strings.Repeat(pair[0], depth) + "[]" + strings.Repeat(pair[1], depth)
 		}
-		err := checkJSON([]byte(doc(9)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
+		err := parseError([]byte(doc(9)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
 		require.NoError(t, err)
-		err = checkJSON([]byte(doc(10)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
+		err = parseError([]byte(doc(10)), &Options{MaxDepth: 10, MaxParams: 10, MaxElements: 100})
 		require.Equal(t, 413, statusOf(t, requireReason(t, err, ErrTooLarge, "is nested more than 10 deep")))
 	}
-	err := checkJSON([]byte("[[],[[]],[]]"), &Options{MaxDepth: 3, MaxElements: 100})
+	err := parseError([]byte("[[],[[]],[]]"), &Options{MaxDepth: 3, MaxElements: 100})
 	require.NoError(t, err, "siblings don't add up")
-	err = checkJSON([]byte(strings.Repeat("[", 500_000)), testOptions())
+	err = parseError([]byte(strings.Repeat("[", 500_000)), testOptions())
 	requireReason(t, err, ErrTooLarge, "is nested more than 64 deep")
 }
 
 func TestMembersAreBounded(t *testing.T) {
 	doc := `[{"a":1,"b":2,"c":3}]`
-	err := checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 2, MaxElements: 100})
+	err := parseError([]byte(doc), &Options{MaxDepth: 5, MaxParams: 2, MaxElements: 100})
 	requireReason(t, err, ErrTooLarge, "has an object with more than 2 members")
-	err = checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 3, MaxElements: 100})
+	err = parseError([]byte(doc), &Options{MaxDepth: 5, MaxParams: 3, MaxElements: 100})
 	require.NoError(t, err)
 }
 
 func TestElementsAreBounded(t *testing.T) {
 	doc := `{"a":[1,[2],{"b":[]}],"c":{}}` // three members and four elements
 	for most := range 10 {
-		err := checkJSON([]byte(doc), &Options{MaxDepth: 5, MaxParams: 9, MaxElements: most})
+		err := parseError([]byte(doc), &Options{MaxDepth: 5, MaxParams: 9, MaxElements: most})
 		if most < 7 {
 			requireReason(t, err, ErrTooLarge, fmt.Sprintf("has more than %d elements", most))
 		} else {

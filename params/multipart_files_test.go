@@ -120,17 +120,3 @@ func TestBindOfFiles(t *testing.T) {
 	require.Len(t, errorsOf(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{})))), 3)
 	requireReason(t, failure(Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))), ErrMissing, `form parameter "cover" is missing`)
 }
-
-func TestUnknownFiles(t *testing.T) {
-	type upload struct {
-		Photo *File `form:"photo"`
-	}
-	strict := Options{DisallowUnknownFields: true}
-	require.NoError(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1"), strict))))
-	_, err := Bind[upload](newContext(t, form(t, "photo/p", "1", "video/v", "2"), strict))
-	requireReason(t, err, ErrMalformed, `form parameter "video" is unknown`)
-	_, err = Bind[struct {
-		Title string `form:"title"`
-	}](newContext(t, form(t, "video/v", "2", "title/t", "3"), strict))
-	require.Len(t, errorsOf(t, err), 2, "a text can't be a file")
-}

@@ -100,25 +100,21 @@ func optInnerType(t reflect.Type) (inner reflect.Type, ok bool) {
 	return o.innerType(), true
 }
 
-// pointeeType returns the type behind a pointer or in an Opt.
-func pointeeType(t reflect.Type) (inner reflect.Type, ok bool) {
-	if t.Kind() == reflect.Pointer {
-		return t.Elem(), true
-	}
-	return optInnerType(t)
-}
-
-// targetOf returns the type behind pointers and Opts. If they lead to themselves, it returns one of them.
-func targetOf(t reflect.Type) reflect.Type {
+// targetOf returns the type behind pointers and Opts. If they lead to themselves, it returns one of them and false.
+func targetOf(t reflect.Type) (target reflect.Type, ends bool) {
 	for seen := map[reflect.Type]bool{}; !seen[t]; {
-		inner, ok := pointeeType(t)
-		if !ok {
-			return t
-		}
 		seen[t] = true
-		t = inner
+		inner, isOpt := optInnerType(t)
+		switch {
+		case isOpt:
+			t = inner
+		case t.Kind() == reflect.Pointer:
+			t = t.Elem()
+		default:
+			return t, true
+		}
 	}
-	return t
+	return t, false
 }
 
 // target returns the value behind pointers and Opts. It replaces nil pointers and fills absent Opts.

@@ -1,6 +1,7 @@
 package params
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/textproto"
@@ -8,26 +9,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/go-json-experiment/json"
 )
 
 // A plan describes how values of a type are filled from a source. It is compiled once for the type.
 type plan struct {
 	typ     reflect.Type
-	set     setter  // from a text
+	isText  bool    // the value is set from a text
 	elem    *plan   // of a pointer, a list, an array, a map or an Opt
 	fields  []field // of a struct
 	whole   bool    // package json decodes the type as a whole
-	isText  bool    // the JSON number is in a string
-	demands bool    // a field in it has demands
+	demands bool    // package json can't decode the type alone, because a field in it has demands
 }
 
 // A root is the plan of a struct for [Bind], or of a type for JSON.
 type root struct {
-	plan    *plan              // of a type for JSON, or of a struct that Bind fills from JSON alone
+	json    *plan              // of a type for JSON, or of the fields that Bind fills from JSON
 	sources map[Source][]field // of a struct for Bind
-	options []json.Options     // to decode JSON with
 }
 
 // A field is a field of a struct that is filled from one source.
@@ -76,8 +73,7 @@ func compileForJSON(t reflect.Type) (*root, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := c.finish()
-	return &root{plan: p, options: options}, err
+	return &root{json: p}, c.finish()
 }
 
 func compileForBind(t reflect.Type) (*root, error) {
@@ -103,19 +99,13 @@ func compileForBind(t reflect.Type) (*root, error) {
 		return nil, err
 	case r.sources[SourceForm] != nil && r.sources[SourceJSON] != nil:
 		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
-	case isAllOf(t, r.sources[SourceJSON]): // package json can decode the whole struct
-		if r.plan, err = fromJSON.planFor(t); err != nil {
-			return nil, err
-		}
 	}
-	r.options, err = fromJSON.finish()
-	return r, err
-}
-
-// isAllOf reports whether a struct has no fields but these. Those of its groups don't count.
-func isAllOf(t reflect.Type, fields []field) bool {
+	err = fromJSON.finish()
+	r.json = &plan{typ: t, fields: r.sources[SourceJSON]}
 	isInGroup := func(f field) bool { return len(f.index) > 1 }
-	return len(fields) == t.NumField() && !slices.ContainsFunc(fields, isInGroup)
+	isAll := len(r.json.fields) == t.NumField() && !slices.ContainsFunc(r.json.fields, isInGroup)
+	r.json.demands = !isAll || decodesItself(t) || r.json.hasDemands(map[*plan]bool{})
+	return r, err
 }
 
 // A compiler compiles types for one source. It holds the plans that are being compiled, because a type may contain
@@ -131,7 +121,7 @@ func (c compiler) planFor(t reflect.Type) (*plan, error) {
 	if p := c.plans[t]; p != nil {
 		return p, nil
 	}
-	if _, isEndless := pointeeType(targetOf(t)); isEndless {
+	if _, ends := targetOf(t); !ends {
 		return nil, fmt.Errorf("a %v points to itself without end", t)
 	}
 	p := &plan{typ: t}
@@ -146,7 +136,8 @@ func (c compiler) planFor(t reflect.Type) (*plan, error) {
 // "items.0.price".
 func (c compiler) compileText(p *plan) (err error) {
 	t, k := p.typ, p.typ.Kind()
-	if p.set, err = setterOf(t); err == nil {
+	if err = checkText(t); err == nil {
+		p.isText = true
 		return nil
 	}
 	_, isOpt := optInnerType(t)
@@ -195,7 +186,7 @@ func (p *plan) isFile() bool { return p.inner().typ == fileType }
 // isStruct reports whether a type that is not for JSON is filled from several parameters.
 func (p *plan) isStruct() bool {
 	p = p.inner()
-	return p.set == nil && p.typ.Kind() == reflect.Struct
+	return !p.isText && p.typ.Kind() == reflect.Struct
 }
 
 // addField compiles a field of a struct for Bind, or of a struct that is filled from texts. It returns an error if
@@ -221,14 +212,12 @@ func (c compiler) compileField(sf reflect.StructField, tag string, index []int) 
 	f = field{from: c.from, name: tag, index: index}
 	switch c.from {
 	case SourceJSON:
-		f.name, f.plan, err = c.compileMember(sf, tag)
+		name, _, _ := strings.Cut(tag, ",")
+		f.name = cmp.Or(name, sf.Name)
 	case SourceHeader:
 		f.name = textproto.CanonicalMIMEHeaderKey(tag)
-		fallthrough
-	default:
-		f.plan, err = c.planFor(sf.Type)
 	}
-	if err == nil {
+	if f.plan, err = c.planFor(sf.Type); err == nil {
 		f.demands, err = demandsOf(sf)
 	}
 	return f, err

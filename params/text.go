@@ -72,32 +72,27 @@ func parseDuration(text string) (time.Duration, string) {
 	return d, ""
 }
 
-// A setter sets a value to a text, or returns a predicate that describes the fault in the text. The cause is
-// the error of the type's own method.
-type setter func(v reflect.Value, text string) (fault string, cause error)
-
-// setterOf returns the setter of a type. It returns an error if the type has no setter.
-func setterOf(t reflect.Type) (setter, error) {
-	if inner := targetOf(t); inner != t {
-		set, err := setterOf(inner)
-		if err != nil {
-			return nil, err
-		}
-		return func(v reflect.Value, text string) (string, error) { return set(target(v), text) }, nil
+// checkText returns an error if a text cannot become a value of type t.
+func checkText(t reflect.Type) error {
+	t, _ = targetOf(t)
+	k := t.Kind()
+	if decodesText(t) || t == durationType || k == reflect.String || reflect.Bool <= k && k <= reflect.Float64 {
+		return nil
 	}
-	switch k := t.Kind(); {
-	case decodesText(t) && t != timeType:
-		return setByMethod, nil
-	case t == timeType, t == durationType, k == reflect.String, reflect.Bool <= k && k <= reflect.Float64:
-		return func(v reflect.Value, text string) (string, error) { return setBasic(v, text), nil }, nil
-	}
-	return nil, fmt.Errorf("a text cannot become a %v", t)
+	return fmt.Errorf("a text cannot become a %v", t)
 }
 
 func decodesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalText) }
 
-func setByMethod(v reflect.Value, text string) (string, error) {
-	if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+// setText sets a value to a text, or returns a predicate that describes the fault in the text. The cause is the error of
+// the type's own method.
+func setText(v reflect.Value, text string) (fault string, cause error) {
+	v = target(v)
+	decoder, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	if !ok || v.Type() == timeType {
+		return setBasic(v, text), nil
+	}
+	if err := decoder.UnmarshalText([]byte(text)); err != nil {
 		return "has a value that can't be decoded", err
 	}
 	return "", nil
