@@ -71,7 +71,7 @@ func TestBindOfEverySource(t *testing.T) {
 		Client: "c1", Accept: []string{"a", "b"}, Host: "example.com", Theme: "dark",
 	}, got)
 	require.Empty(t, got.hidden)
-	require.True(t, got.Ordered.IsAbsent())
+	require.True(t, got.Ordered.IsZero())
 }
 
 func TestBindReadsOnlyWhatItNeeds(t *testing.T) {

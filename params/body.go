@@ -10,8 +10,7 @@ import (
 
 // body is the value of the property "params.body". It is immutable, except that JSON in it is parsed on first use.
 type body struct {
-	raw   []byte // inflated
-	taken bool   // ParseForm has read the body, so raw is lost
+	raw []byte // inflated
 
 	form    formData
 	formErr error
@@ -29,13 +28,9 @@ const (
 )
 
 // Body returns the inflated bytes of the request's body, whatever its type and method. The bytes are shared and
-// must not be changed. The error is [ErrBodyTaken] if ParseForm has read the body, or if it was read as a stream,
-// which includes multipart forms.
+// must not be changed. The error is [ErrBodyTaken] if the body was read as a stream, as multipart forms are.
 func (p *Params) Body() ([]byte, error) {
 	b, err := p.body(anyKind)
-	if err == nil && b.taken {
-		err = ErrBodyTaken
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +59,9 @@ func (p *Params) stream(want kinds) (io.Reader, error) {
 	if !p.way.CompareAndSwap(unread, streamed) {
 		data, err := p.Body()
 		return bytes.NewReader(data), err
+	}
+	if r.MultipartForm != nil { // ParseMultipartForm or MultipartReader was called
+		return nil, ErrBodyTaken
 	}
 	body, err := share(r, nil).detach()
 	if err != nil {
@@ -97,20 +95,15 @@ func (p *Params) body(want kinds) (*body, error) {
 }
 
 func resolveBody(ctx context.Context) (*body, error) {
-	p, err := From(ctx)
-	if err != nil {
-		return nil, err
-	}
+	p, _ := From(ctx)
 	r, c, err := p.describe()
 	if err != nil {
 		return nil, err
 	}
 	b, o := &body{}, p.options()
 	isForm := c.kind == formKind
-	if isForm && c.codings == "" && formWasParsed(r) {
-		b.taken = true
-		b.form.pairs, b.formErr = pairsOf(r.PostForm, SourceForm, o)
-		return b, nil
+	if _, isShared := r.Body.(*sharedBody); isForm && !isShared && formWasParsed(r) {
+		return nil, ErrBodyTaken
 	}
 	coding := c.codings
 	if inflaters[coding] == nil {

@@ -35,10 +35,10 @@
 //
 // # The standard library
 //
-// ParseForm and FormValue return the values of a form that this package has read. If ParseForm or
-// ParseMultipartForm was called first, this package uses its result, and MaxFile and MaxParts don't apply. After
-// this package has read a multipart form, ParseMultipartForm returns an error. A copy of the request that was
-// made before the body was read has no body afterwards, unless [Share] was called. Package server calls it.
+// ParseForm finds a form that this package has read. If ParseForm is called first, this package finds the form,
+// too, provided that [Share] was called and the form has at most 1 MiB. Only one reader can have a multipart form:
+// this package or ParseMultipartForm. A copy of the request that was made before the body was read has no body
+// afterwards, unless [Share] was called. Package server calls Share.
 //
 // The package does not authorize requests or sanitize texts.
 package params

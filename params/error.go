@@ -138,8 +138,8 @@ func (e *Error) sentence() string {
 	switch {
 	case e.Name != "":
 		subject = strings.TrimSpace(string(e.Source) + " parameter " + strconv.Quote(e.Name))
-	case e.Source == SourceQuery:
-		subject = "the query"
+	case e.Source == SourceQuery, e.Source == SourceHeader:
+		subject = "the " + string(e.Source)
 	}
 	return subject + " " + e.Detail
 }

@@ -1,7 +1,6 @@
 package params
 
 import (
-	"bufio"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -19,11 +18,9 @@ func openGzip(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
 
 // inflated inflates a body up to its limit.
 type inflated struct {
-	limited
+	limited // from is nil until the first Read
 	body    *bodyReader
-	source  *bufio.Reader // the decoders don't read ahead, because it is an io.ByteReader
 	coding  string
-	decoder io.ReadCloser // nil until the first Read
 }
 
 // inflatedReader returns a reader that inflates what b reads, with the same limit.
@@ -31,56 +28,41 @@ func (b *bodyReader) inflatedReader(coding string) io.Reader {
 	if coding == "" {
 		return b
 	}
-	return &inflated{limited: newLimited(nil, b.limit, bodyTooLargeError), body: b, source: bufio.NewReader(b), coding: coding}
+	return &inflated{limited: newLimited(nil, b.limit, bodyTooLargeError), body: b, coding: coding}
 }
 
 func (i *inflated) Read(p []byte) (n int, err error) {
 	if i.err != nil {
 		return 0, i.err
 	}
-	if i.decoder == nil {
-		if i.decoder, err = inflaters[i.coding](i.source); err != nil {
-			i.err = i.bodyError(err)
-			return 0, i.err
-		}
-		i.from = i.decoder
+	if i.from == nil {
+		i.from, err = inflaters[i.coding](i.body)
 	}
-	if n, err = i.limited.Read(p); err != nil {
-		_ = i.decoder.Close()
-		i.err = i.endError(err)
+	if err == nil {
+		n, err = i.limited.Read(p)
 	}
-	return n, i.err
-}
-
-// endError returns the error of a decoder that has ended. Nothing may follow its content.
-func (i *inflated) endError(err error) error {
-	if err != io.EOF {
-		return i.bodyError(err)
+	if err != nil && err != io.EOF {
+		err = i.bodyError(err)
 	}
-	if _, err = i.source.ReadByte(); err == nil {
-		return i.malformedError("has more after its "+i.coding+" content", nil)
-	}
-	return err
+	i.err = err
+	return n, err
 }
 
 // bodyError returns the error of the body if it has one, because that is why the decoder failed.
 func (i *inflated) bodyError(err error) error {
 	var own *Error
+	detail := "is not valid "
 	switch {
 	case i.body.err != nil && i.body.err != io.EOF:
 		return i.body.err
 	case errors.As(err, &own):
 		return own
-	case err == io.EOF && i.body.left == i.body.limit: // an empty body is empty in every coding
+	case i.body.left == i.body.limit: // an empty body is empty in every coding
 		return io.EOF
-	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		return i.malformedError("ends too early for "+i.coding, err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		detail = "ends too early for "
 	}
-	return i.malformedError("is not valid "+i.coding, err)
-}
-
-func (i *inflated) malformedError(detail string, cause error) *Error {
-	e := malformedError(SourceBody, "", detail)
-	e.cause = cause
-	return e
+	own = malformedError(SourceBody, "", detail+i.coding)
+	own.cause = err
+	return own
 }

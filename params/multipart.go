@@ -148,7 +148,11 @@ func (pr *partReader) newPart(raw *multipart.Part) (*Part, error) {
 	}
 	fileName, isFile := attributes["filename"]
 	part := &Part{Name: name, IsFile: isFile, FileName: baseName(fileName), ContentType: raw.Header.Get("Content-Type"), from: pr}
-	if err := partError(name, fileName); err != nil {
+	fault := textProblem(fileName)
+	if fault != "" {
+		fault = "has a file name that " + fault
+	}
+	if err := pairError(SourceForm, name, textProblem(name), fault); err != nil {
 		return nil, err
 	}
 	limit, over := pr.texts, func(int64) *Error {
@@ -159,15 +163,6 @@ func (pr *partReader) newPart(raw *multipart.Part) (*Part, error) {
 	}
 	part.content = newLimited(raw, limit, over)
 	return part, part.checkHeader(raw.Header.Get("Content-Transfer-Encoding"))
-}
-
-// partError returns the error about the names of a part.
-func partError(name, fileName string) error {
-	fault := textProblem(fileName)
-	if fault != "" {
-		fault = "has a file name that " + fault
-	}
-	return pairError(SourceForm, name, textProblem(name), fault)
 }
 
 // checkHeader refuses headers that readers interpret differently.

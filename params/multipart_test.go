@@ -230,31 +230,6 @@ func TestFormAfterBody(t *testing.T) {
 	require.Equal(t, "1", r.FormValue("a"))
 }
 
-func TestParseMultipartFormBefore(t *testing.T) {
-	r := form(t, "a", "1", "f/f.txt", "data", "g/g", strings.Repeat("x", 100_000))
-	require.NoError(t, r.ParseMultipartForm(1))
-	received := r.MultipartForm
-	t.Cleanup(func() { require.NoError(t, received.RemoveAll()) })
-	p := paramsOf(t, r, Options{})
-	require.Equal(t, 1, value(p.Int("a")))
-	f := value(p.File("f"))
-	require.Equal(t, "data", contentOfFile(t, f))
-	require.Equal(t, "f.txt", f.FileName)
-	require.Len(t, contentOfFile(t, value(p.File("g"))), 100_000)
-
-	r = rawForm("--b", `Content-Disposition: form-data; name="f"; filename*=utf-8''a%00.png`, "", "x", "--b--", "")
-	require.NoError(t, r.ParseMultipartForm(1<<20))
-	requireReason(t, failure(paramsOf(t, r, Options{}).File("f")), ErrMalformed, `form parameter "f" has a file name that has a NUL byte`)
-
-	r = rawForm("--b", `Content-Disposition: form-data; name*=utf-8''f%00; filename="f"`, "", "x", "--b--", "")
-	require.NoError(t, r.ParseMultipartForm(1<<20))
-	requireReason(t, failure(paramsOf(t, r, Options{}).File("f")), ErrMalformed, "has a parameter whose name has a NUL byte")
-
-	r = form(t, "a", "1")
-	require.NoError(t, failure(r.MultipartReader()))
-	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).String("a")), ErrBodyTaken)
-}
-
 // A body is read to its end: the connection can be used again, and one that is cut off
 // is noticed.
 func TestFormIsReadToItsEnd(t *testing.T) {

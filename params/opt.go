@@ -40,13 +40,10 @@ func (o Opt[T]) Or(def T) T {
 	return def
 }
 
-// IsAbsent reports whether nothing was given, not even null.
-func (o Opt[T]) IsAbsent() bool { return o.state == absent }
-
 // IsNull reports whether null was given.
 func (o Opt[T]) IsNull() bool { return o.state == null }
 
-// IsZero is IsAbsent, for omitzero.
+// IsZero reports whether nothing was given, not even null. The tag option omitzero of encoding/json calls it.
 func (o Opt[T]) IsZero() bool { return o.state == absent }
 
 // MarshalJSON writes the value, or null if there is none.

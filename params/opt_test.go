@@ -42,9 +42,9 @@ func TestOptDistinguishesAbsentFromNull(t *testing.T) {
 
 func TestOptAccessors(t *testing.T) {
 	none, null, some := Opt[int]{}, Null[int](), Some(7)
-	require.True(t, none.IsAbsent() && none.IsZero() && !none.IsNull())
-	require.True(t, !null.IsAbsent() && !null.IsZero() && null.IsNull())
-	require.True(t, !some.IsAbsent() && !some.IsZero() && !some.IsNull())
+	require.True(t, none.IsZero() && !none.IsNull())
+	require.True(t, !null.IsZero() && null.IsNull())
+	require.True(t, !some.IsZero() && !some.IsNull())
 	require.Equal(t, []int{1, 1, 7}, []int{none.Or(1), null.Or(1), some.Or(1)})
 	v, ok := some.Get()
 	require.True(t, ok)

@@ -63,8 +63,8 @@ type Options struct {
 	// request ends. The zero value means [os.TempDir].
 	TempDir string
 
-	// DisallowUnknownFields makes DecodeJSON, JSON and Bind refuse a parameter that has no field in the
-	// destination. Bind refuses it in the query and in the form only if a field is bound from there.
+	// DisallowUnknownFields makes DecodeJSON, JSON and Bind refuse a member of a JSON object that has no field in the
+	// destination.
 	DisallowUnknownFields bool
 
 	// Validate checks the value that Bind or JSON has filled without finding a mistake. v is a pointer to it. To

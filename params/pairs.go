@@ -51,27 +51,6 @@ func pairError(from Source, name, nameFault, valueFault string) error {
 	return nil
 }
 
-// pairsOf returns the pairs of a form that the standard library has parsed without checking them.
-func pairsOf(form url.Values, from Source, o *Options) (pairs []pair, err error) {
-	var size int64
-	for name, values := range form {
-		for _, value := range values {
-			size += int64(len(name) + len(value))
-			switch {
-			case len(pairs) == o.MaxParams:
-				return nil, tooManyError(from, o.MaxParams)
-			case size > o.MaxBody:
-				return nil, bodyTooLargeError(o.MaxBody)
-			}
-			if err := pairError(from, name, textProblem(name), textProblem(value)); err != nil {
-				return nil, err
-			}
-			pairs = append(pairs, pair{name, value})
-		}
-	}
-	return pairs, nil
-}
-
 func tooManyError(from Source, limit int) *Error {
 	return newError(ErrTooLarge, from, "", fmt.Sprintf("has more than %d parameters", limit))
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"os"
-
-	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // fileBuffer is the size up to which a file is held in memory.
@@ -73,18 +70,8 @@ func (p *Params) upload() (*formData, error) {
 }
 
 func resolveUpload(ctx context.Context) (*formData, error) {
-	p, err := From(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := p.request()
-	if err != nil {
-		return nil, err
-	}
+	p, _ := From(ctx)
 	u := &formData{}
-	if r.MultipartForm != nil && p.way.Load() == unread {
-		return u, u.addForm(p.ctx, r.MultipartForm, p.options())
-	}
 	for part, err := range p.Parts() {
 		if err == nil {
 			err = u.addPart(part)
@@ -131,33 +118,6 @@ func (u *formData) addFile(part *Part, o *Options) error {
 	return err
 }
 
-// addForm adds a form that ParseMultipartForm has received. The standard library removes its files. MultipartReader
-// leaves an empty form.
-func (u *formData) addForm(ctx *reqctx.Context, form *multipart.Form, o *Options) (err error) {
-	if len(form.Value)+len(form.File) == 0 {
-		return ErrBodyTaken
-	}
-	if u.pairs, err = pairsOf(form.Value, SourceForm, o); err != nil {
-		return err
-	}
-	for name, headers := range form.File {
-		for _, h := range headers {
-			if err := partError(name, h.Filename); err != nil {
-				return err
-			}
-			content, err := h.Open()
-			if err != nil {
-				return fmt.Errorf("params: %w", err)
-			}
-			ctx.OnClose(content.Close)
-			u.files = append(u.files, &File{
-				Name: name, FileName: baseName(h.Filename), ContentType: h.Header.Get("Content-Type"), Size: h.Size, content: content,
-			})
-		}
-	}
-	return nil
-}
-
 // Save writes the rest of the part to a file in Options.TempDir, which is removed when the request ends.
 func (p *Part) Save() (*File, error) { return p.save(nil) }
 
@@ -189,7 +149,7 @@ type File struct {
 	ContentType string // the client's claim, or ""
 	Size        int64
 
-	content io.ReaderAt // a bytes.Reader, an os.File, or a multipart.File of the standard library
+	content io.ReaderAt // a bytes.Reader or an os.File
 }
 
 // Open returns a new reader of the file, which needs no closing.

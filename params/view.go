@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -50,13 +49,6 @@ func (v View) Bool(name string) (bool, error) { return get[bool](v, name) }
 
 // BoolOr is Bool with a default.
 func (v View) BoolOr(name string, def bool) (bool, error) { return get(v, name, def) }
-
-// Time returns an RFC 3339 time, such as 2006-01-02T15:04:05Z, with T and Z in upper case. A leap second is
-// malformed. In a query, the plus sign of a zone must be written %2B. In JSON, the time is a string.
-func (v View) Time(name string) (time.Time, error) { return get[time.Time](v, name) }
-
-// TimeOr is Time with a default.
-func (v View) TimeOr(name string, def time.Time) (time.Time, error) { return get(v, name, def) }
 
 // Strings returns all values of a parameter in their order. In JSON, the value is an array of strings. If the
 // parameter is missing, Strings returns nil without an error.

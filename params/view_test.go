@@ -3,13 +3,12 @@ package params
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestTextConversions(t *testing.T) {
-	p := paramsOf(t, getRequest("s=go&e=&i=-42&l=9223372036854775807&b=on&o=0&t=2026-01-02T03:04:05.5%2B02:00&n=a&n=b&n="), Options{})
+	p := paramsOf(t, getRequest("s=go&e=&i=-42&l=9223372036854775807&b=on&o=0&n=a&n=b&n="), Options{})
 
 	require.Equal(t, "go", value(p.String("s")))
 	require.Empty(t, value(p.String("e")))
@@ -17,14 +16,13 @@ func TestTextConversions(t *testing.T) {
 	require.Equal(t, int64(math.MaxInt64), value(p.Int64("l")))
 	require.True(t, value(p.Bool("b")))
 	require.False(t, value(p.BoolOr("o", true)))
-	require.True(t, value(p.Time("t")).Equal(time.Date(2026, 1, 2, 1, 4, 5, 500e6, time.UTC)))
 	require.Equal(t, []string{"a", "b", ""}, value(p.Strings("n")))
 	require.Equal(t, []string{"go"}, value(p.Strings("s")))
 	require.Nil(t, value(p.Strings("none")))
 }
 
 func TestMalformedText(t *testing.T) {
-	p := paramsOf(t, getRequest("i=4x&f=1.5&e=&big=9223372036854775808&b=yes&t=2026-01-02T3:04:05Z&d=2026-01-02&c=2026-01-02T03:04:05,5Z"), Options{})
+	p := paramsOf(t, getRequest("i=4x&f=1.5&e=&big=9223372036854775808&b=yes"), Options{})
 	for name, text := range map[string]string{
 		"i": "must be a whole number", "f": "must be a whole number", "e": "must be a whole number",
 		"big": "is out of range",
@@ -39,9 +37,6 @@ func TestMalformedText(t *testing.T) {
 	for _, name := range []string{"b", "e"} {
 		requireReason(t, failure(p.BoolOr(name, true)), ErrMalformed, "must be true or false")
 	}
-	for _, name := range []string{"t", "d", "c", "e"} {
-		requireReason(t, failure(p.TimeOr(name, time.Now())), ErrMalformed, "must be an RFC 3339 time")
-	}
 }
 
 func TestDefaultsForMissing(t *testing.T) {
@@ -50,10 +45,7 @@ func TestDefaultsForMissing(t *testing.T) {
 	require.Equal(t, 7, value(p.IntOr("i", 7)))
 	require.Equal(t, int64(math.MinInt64), value(p.Int64Or("l", math.MinInt64)))
 	require.True(t, value(p.BoolOr("b", true)))
-	now := time.Unix(1, 0)
-	require.Equal(t, now, value(p.TimeOr("t", now)))
-
-	require.Equal(t, "x", requireReason(t, failure(p.Time("x")), ErrMissing, `parameter "x" is missing`).Name)
+	require.Equal(t, "x", requireReason(t, failure(p.Float("x")), ErrMissing, `parameter "x" is missing`).Name)
 }
 
 func TestRepeatedNameHasNoSingleValue(t *testing.T) {
@@ -67,13 +59,11 @@ func TestRepeatedNameHasNoSingleValue(t *testing.T) {
 }
 
 func TestJSONMembersHaveTheirTypes(t *testing.T) {
-	p := paramsOf(t, postJSON(`{"s":"a\u00e9\n😀\uD83D\uDE00","i":9007199254740993,"b":false,
-		"t":"2026-01-02T03:04:05Z","n":["a","\u0062"],"none":[],"\u0065scaped":1}`), Options{})
+	p := paramsOf(t, postJSON(`{"s":"a\u00e9\n😀\uD83D\uDE00","i":9007199254740993,"b":false,"n":["a","\u0062"],"none":[],"\u0065scaped":1}`), Options{})
 	require.Equal(t, "aé\n😀😀", value(p.String("s")))
 	require.Equal(t, 9007199254740993, value(p.Int("i")), "no detour through a float")
 	require.Equal(t, int64(9007199254740993), value(p.Int64("i")))
 	require.False(t, value(p.BoolOr("b", true)))
-	require.Equal(t, 2026, value(p.Time("t")).Year())
 	require.Equal(t, []string{"a", "b"}, value(p.Strings("n")))
 	require.Equal(t, []string{}, value(p.Strings("none")))
 	require.Equal(t, 1, value(p.JSON().Int("escaped")))
@@ -94,8 +84,6 @@ func TestJSONMembersAreNotConverted(t *testing.T) {
 	fails(p.Int64("big"))("is out of range")
 	fails(p.Int64Or("null", 1))("must be a whole number, not null")
 	fails(p.Bool("s"))("must be true or false, not a string")
-	fails(p.Time("i"))("must be an RFC 3339 time, such as 2006-01-02T15:04:05Z, not a number")
-	fails(p.Time("s"))("must be an RFC 3339 time")
 	fails(p.Strings("s"))("must be an array, not a string")
 	fails(p.Strings("mixed"))(`json parameter "mixed.1" must be a string, not a number`)
 	fails(p.Strings("nested"))(`json parameter "nested.0" must be a string, not an array`)
