@@ -37,7 +37,7 @@ type searchQuery struct {
 	Exact bool   `query:"exact"`
 }
 
-// Benchmark reads five values of a query, and binds them and a JSON body of ten.
+// Benchmark reads the five values of a query with accessors, and binds the query and a JSON body of ten members.
 func Benchmark(b *testing.B) {
 	doc := postJSON("")
 	doc.ContentLength = int64(len(benchJSON))

@@ -79,12 +79,12 @@ func (p *Params) bind(v reflect.Value) error {
 type binder struct {
 	params   *Params
 	options  *Options
-	elements int // made so far
-	exceeded bool
+	elements int  // elements of slices that were made so far
+	exceeded bool // the budget is exceeded
 	faults   Errors
 }
 
-// values are the parameters of a source: a JSON object, or pairs and files.
+// values holds the parameters of one source: a JSON object, or pairs and files.
 type values struct {
 	from   Source
 	object *jsonValue
@@ -92,9 +92,9 @@ type values struct {
 	files  []*File
 }
 
-// A path leads to a parameter. It has its name, or its number in a list, and the path of the outer value.
+// A path is the place of a parameter: its name or its number in a list, and the path of the value that contains it.
 type path struct {
-	outer *path // nil for the source
+	outer *path // nil if the source itself contains it
 	name  string
 }
 
@@ -105,7 +105,7 @@ func (p *path) pointer() jsontext.Pointer {
 	return p.outer.pointer().AppendToken(p.name)
 }
 
-// bind fills a struct from one source after the other. It returns an error that is not the client's.
+// bind fills a struct from each source in turn. It notes the client's mistakes in b.faults, and returns other errors.
 func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) {
 	for _, from := range []Source{SourcePath, SourceHeader, SourceCookie, SourceQuery, SourceForm, SourceJSON} {
 		fields, in := root.sources[from], values{from: from}

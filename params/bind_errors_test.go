@@ -71,7 +71,8 @@ func TestNumberOfErrorsIsBounded(t *testing.T) {
 	require.Len(t, list, maxErrors)
 }
 
-// The place of a mistake costs work for each level, so that of a mistake that is not reported must not be made.
+// The path of a mistake costs time for each level of the value. TestWorkAfterTheLastErrorIsBounded checks that no paths are
+// made for mistakes that are not reported.
 func TestWorkAfterTheLastErrorIsBounded(t *testing.T) {
 	const elements = 4000
 	doc := strings.Repeat(`{"c":[`, 30) + `{"x":"1"}` + strings.Repeat(`,{"x":"1"}`, elements-1) + strings.Repeat("]}", 30)

@@ -15,7 +15,7 @@ type shipping struct {
 	} `json:"to" form:"to"`
 }
 
-// An absent struct is as one without anything in it, in JSON as in a form.
+// TestAbsentStruct checks that a missing struct counts as an empty struct, both in JSON and in a form.
 func TestAbsentStruct(t *testing.T) {
 	type inJSON struct {
 		Ship shipping `json:"ship"`
@@ -64,7 +64,6 @@ func TestAbsentStruct(t *testing.T) {
 	}
 }
 
-// What a pointer or an Opt leads to is demanded only if it is given.
 func TestExcludedField(t *testing.T) {
 	type audit struct {
 		By string `json:"by"`
@@ -78,6 +77,7 @@ func TestExcludedField(t *testing.T) {
 	require.Equal(t, order{Item: "x"}, value(Bind[order](ctx)))
 }
 
+// If a struct is behind a pointer or in an Opt, its required fields may only be missing together with the whole struct.
 func TestAbsentPointerToAStruct(t *testing.T) {
 	type inJSON struct {
 		Ship *shipping     `json:"ship"`

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Page is a group: embedded here, and by name elsewhere.
+// Page is a group of fields. Structs of these tests embed it or have a field of this type.
 type Page struct {
 	Number int `query:"page" default:"1"`
 	Size   int `query:"size" default:"20"`
@@ -105,7 +105,7 @@ func TestBindOfForm(t *testing.T) {
 	}
 	form := url.Values{"note": {"hi"}, "bill.city": {"Rome"}, "ship.city": {"Oslo"}}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
-		form.Set(fmt.Sprintf("items.%d.name", i*3), name) // Encode sorts 12 before 3
+		form.Set(fmt.Sprintf("items.%d.name", i*3), name) // Encode writes item 12 before item 3
 	}
 	form.Set("items.6.price", "2.5")
 	form["items.6.tag"] = []string{"x", "y"}
@@ -114,7 +114,7 @@ func TestBindOfForm(t *testing.T) {
 	require.Equal(t, "hi", got.Note)
 	require.Equal(t, formAddress{City: "Rome"}, got.Bill)
 	require.Equal(t, &formAddress{City: "Oslo"}, got.Ship)
-	require.Len(t, got.Items, 12, "numbers order, and gaps are closed")
+	require.Len(t, got.Items, 12, "the numbers only give the order")
 	for i := range got.Items {
 		require.Equal(t, string(rune('a'+i)), got.Items[i].Name)
 	}
@@ -144,7 +144,7 @@ func TestBudgetOfPairs(t *testing.T) {
 		_, err := Bind[node](newContext(t, getRequest(query), o))
 		return err
 	}
-	const deep, many = "c.1.c.1.v=x", "v=x&v=y&c.1.v=z" // 2 structs deep; 2 + 1 + 1 elements
+	const deep, many = "c.1.c.1.v=x", "v=x&v=y&c.1.v=z" // names that lead through 2 structs; 2 + 1 + 1 elements
 	require.NoError(t, bind(Options{MaxDepth: 2}, deep))
 	requireReason(t, bind(Options{MaxDepth: 1}, deep), ErrTooLarge, "has names more than 1 deep")
 	require.NoError(t, bind(Options{MaxElements: 4}, many))

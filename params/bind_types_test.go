@@ -16,7 +16,7 @@ func structWith(t reflect.Type, tag string) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "V", Type: t, Tag: reflect.StructTag(tag)}})
 }
 
-// requireMistake requires that an error is about a type, and not the client's.
+// requireMistake requires an error that is not a mistake of the client.
 func requireMistake(t testing.TB, err error, want string) {
 	t.Helper()
 	require.ErrorContains(t, err, want)
@@ -136,7 +136,7 @@ func TestTextFaults(t *testing.T) {
 	require.NotContains(t, err.Error(), "ParseAddr", "a type's own words stay inside")
 }
 
-// What is no RFC 3339 time, and no number or duration, in a text isn't one in JSON either.
+// The same texts are refused as times in a query and in JSON. Numbers and durations must be written as the documentation says.
 func TestTextsThatAreNoTimesOrNumbers(t *testing.T) {
 	type times struct {
 		T time.Time `json:"t"`

@@ -16,7 +16,7 @@ type body struct {
 	formErr error
 
 	parseJSON sync.Once
-	json      *jsonValue // an object
+	json      *jsonValue // the JSON object in the body
 	jsonErr   error
 }
 

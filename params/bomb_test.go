@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxLive is by how much a bomb may raise what lives on the heap.
+// maxLive is the number of bytes by which a bomb may make the live heap grow.
 const maxLive = 2 << 20
 
-// live returns the bytes that live on the heap.
+// live returns the size of the live heap in bytes.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -26,9 +26,11 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// peak is the most that lived on the heap.
+// peak measures by how much the live heap grows.
 type peak struct {
-	since, base, most uint64
+	base  uint64 // the size at the start
+	most  uint64 // the largest growth so far
+	since uint64 // bytes read since the last measurement
 }
 
 func (p *peak) measure() {
@@ -38,7 +40,7 @@ func (p *peak) measure() {
 	}
 }
 
-// gauge measures what lives on the heap while it is read, after each 64 KB.
+// gauge is a reader that measures the live heap after each 64 KB.
 type gauge struct {
 	io.Reader
 	*peak
@@ -52,25 +54,25 @@ func (g gauge) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// node is what a form may make many of: it is large, and has many in it.
+// node is a large struct that contains a list of its own type. A form can make many nodes.
 type node struct {
 	C   []node    `form:"c"`
 	V   string    `form:"v"`
 	Fat [100]bool `params:"-"`
 }
 
-// jsonNode is the same of a JSON body.
+// jsonNode is a node for JSON bodies.
 type jsonNode struct {
 	C   []jsonNode `json:"c"`
 	N   int        `json:"n" max:"9"`
 	Fat [100]bool  `json:"-"`
 }
 
-// endless repeats a text.
+// endless is a reader that repeats a text.
 type endless struct {
 	text string
-	at   int
-	left int // how often, still
+	at   int // the next byte in text
+	left int // remaining repetitions
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -85,7 +87,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// cut cuts a repetition of text to 20 KB.
+// cut repeats a text up to a length of 20 KB.
 func cut(text string) string { return strings.Repeat(text, 20<<10/len(text)) }
 
 func TestBombs(t *testing.T) {
@@ -158,13 +160,13 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// tryJSON is try for the whole of a JSON body.
+// tryJSON decodes the JSON body of p's request, and keeps the value.
 func tryJSON[T any](p *Params) error { return keep(JSON[T](p.ctx)) }
 
-// tryKept is try of a bomb.
+// tryKept binds a T from p's request, and keeps the value.
 func tryKept[T any](p *Params) error { return keep(Bind[T](p.ctx)) }
 
-// kept is what was made of the last bomb, so that it lives when that is measured.
+// kept is the value that was made from the last bomb. It must be part of the live heap when that is measured.
 var kept any
 
 func keep[T any](v T, err error) error {
@@ -182,7 +184,7 @@ func statusOf(t testing.TB, err error) int {
 	return status
 }
 
-// drip is a body of a byte a second.
+// drip is a body that returns one byte per second.
 type drip struct{ io.Reader }
 
 func (d drip) Read(p []byte) (int, error) {

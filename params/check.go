@@ -15,10 +15,10 @@ import (
 type demands struct {
 	required bool    // a value must be given
 	def      *string // replaces a missing value; nil if there is no default
-	checks   []check // of a given value
+	checks   []check // for a value that is given
 }
 
-// A check is a condition on a value. If it is not met, the reason and the detail are those of the [Error].
+// A check is a condition on a value. If a value does not meet it, the client gets an [Error] with the reason and detail.
 type check struct {
 	reason error
 	detail string
@@ -35,7 +35,7 @@ func hasDemands(tag reflect.StructTag) bool {
 	})
 }
 
-// demandsOf returns the demands of a field. A default is decoded for each struct, so that no two share its memory.
+// demandsOf returns the demands of a field. A default stays a text, so that requests do not share the memory of its value.
 func demandsOf(sf reflect.StructField) (d demands, err error) {
 	if !hasDemands(sf.Tag) {
 		return d, nil
@@ -58,7 +58,7 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 	return d, err
 }
 
-// parseTag returns the value of type t that a tag gives as a text.
+// parseTag converts the text of a tag to a value of type t.
 func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
 	if err := checkText(t); err != nil {
 		return reflect.Value{}, err
@@ -73,7 +73,7 @@ func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
 // any reports whether there are demands.
 func (d *demands) any() bool { return d.required || d.def != nil || d.checks != nil }
 
-// failedBy returns the first check that v fails, or nil. v was given and is not null.
+// failedBy returns the first check that v fails, or nil. It must not be called for null or a missing value.
 func (d *demands) failedBy(v reflect.Value) *check {
 	if d.checks == nil {
 		return nil
@@ -114,7 +114,7 @@ func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err e
 	return checks, nil
 }
 
-// compileLimit returns the condition of the tag min, max or len for values of type t, and the detail of an error.
+// compileLimit compiles the tag min, max or len of a field of type t. detail is the text of an error if ok reports false.
 func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v reflect.Value) bool, err error) {
 	words := map[string]string{"min": "at least ", "max": "at most ", "len": "exactly "}[name] + text
 	switch unit := sizeUnit(t); {
@@ -163,7 +163,7 @@ func compare(v, limit reflect.Value) int {
 	return cmp.Compare(uint64(v.Len()), limit.Uint())
 }
 
-// compileOneOf returns the condition of the tag oneof and the detail of an error about it.
+// compileOneOf compiles the tag oneof of a field of type t. detail is the text of an error if ok reports false.
 func compileOneOf(t reflect.Type, words []string) (detail string, ok func(v reflect.Value) bool, err error) {
 	switch k := t.Kind(); {
 	case k != reflect.String && (k < reflect.Int || k > reflect.Uint64):

@@ -35,7 +35,7 @@ func TestChecks(t *testing.T) {
 	for _, tt := range []struct {
 		typ    reflect.Type
 		tags   string
-		query  string // "-" is not sent
+		query  string // "-" means that the test sends no query
 		json   string
 		status int
 		want   string
@@ -125,7 +125,7 @@ type item struct {
 	Name  string `json:"name" required:"true" max:"3"`
 }
 
-// What the tags find is reported together with missing and malformed values, whether the body was decoded at once or not.
+// TestChecksAreReportedWithOtherMistakes checks that failed checks are reported together with missing and malformed values.
 func TestChecksAreReportedWithOtherMistakes(t *testing.T) {
 	type report struct {
 		status int
@@ -160,11 +160,11 @@ func TestChecksAreReportedWithOtherMistakes(t *testing.T) {
 	require.Equal(t, report{400, []string{
 		"shop must have exactly 2 characters",
 		"page must be a whole number",
-		"tag must be a whole number", // and the number of elements is not reported
+		"tag must be a whole number", // the number of elements is not reported, too
 		"title must not be empty",
 		"lines must have at most 2 elements",
 		"notes.a must be a string, not a number",
-		"ship.count must be a whole number, not a string", // and not that it is less than 1
+		"ship.count must be a whole number, not a string", // the check min is not reported, too
 		"ship.name is missing",
 	}}, bind("/?page=x&tag=x&tag=2&tag=3", `{"title":"","lines":[`+line+`,`+line+`,`+line+`],"notes":{"a":1,"b":""},"ship":{"count":"x"}}`))
 }

@@ -25,7 +25,7 @@ const (
 	queryKind
 
 	contentKind = formKind | multipartKind | jsonKind
-	anyKind     = contentKind | otherKind // of a body
+	anyKind     = contentKind | otherKind // any kind of body
 	allKinds    = pathKind | contentKind | queryKind
 )
 
@@ -86,7 +86,7 @@ func contentOfType(t string) content {
 	return c
 }
 
-// charsetProblem returns a predicate if a text is declared not to be UTF-8.
+// charsetProblem returns a predicate that names the declared charset, or "" if the charset is UTF-8 or not declared.
 func charsetProblem(attributes map[string]string) string {
 	if charset, ok := attributes["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
 		return "has the charset " + strconv.Quote(shorten(charset)) + "; send UTF-8"
@@ -107,7 +107,7 @@ func kindOf(media string) kinds {
 	return otherKind
 }
 
-// checkKind returns a 415 unless the content has a wanted kind and a supported coding.
+// checkKind returns an [ErrUnsupported] unless the content has a wanted kind and a supported coding.
 func (c content) checkKind(want kinds) error {
 	if c.codings != "" && inflaters[c.codings] == nil {
 		return newError(ErrUnsupported, SourceBody, "", "has the unsupported content coding "+strconv.Quote(shorten(c.codings)))

@@ -93,7 +93,7 @@ func TestUnknownContentCodingIsRefused(t *testing.T) {
 	require.NoError(t, failure(paramsOf(t, r, Options{}).String("q")))
 }
 
-// A middleware like http.MaxBytesHandler hides that there is no body.
+// A middleware such as http.MaxBytesHandler wraps http.NoBody, so that the request seems to have a body.
 func TestWrappedNoBodyIsNoBody(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/?q=1", nil)
 	r.Body = http.MaxBytesReader(httptest.NewRecorder(), http.NoBody, 100)

@@ -214,7 +214,8 @@ func (l *Errors) note(e *Error) {
 	}
 }
 
-// add notes the mistakes in err's tree. It returns the first error in it that is the program's.
+// add notes the client's mistakes in err and in the errors that err wraps. It returns the first error that is not a mistake
+// of the client, or nil.
 func (l *Errors) add(err error) error {
 	if option.IsNil(err) { // a validation may return a nil *Error
 		return nil

@@ -25,19 +25,17 @@ func TestProblemOfAParameter(t *testing.T) {
 	}`, string(doc))
 }
 
-func TestProblemOfAMissingParameter(t *testing.T) {
-	status, members := requireReason(t, failure(paramsOf(t, getRequest(""), Options{}).Int("page")), ErrMissing, "").Problem()
-	require.Equal(t, 400, status)
-	require.Equal(t, map[string]any{
-		"detail": `parameter "page" is missing`,
-		"errors": []map[string]string{{"parameter": "page", "detail": "is missing"}},
-	}, members)
-}
-
-func TestProblemOfAWholeSource(t *testing.T) {
-	_, err := paramsOf(t, postJSON("{"), Options{}).Int("page")
-	_, members := requireReason(t, err, ErrMalformed, "").Problem()
-	require.Equal(t, map[string]any{"detail": "the request body is JSON that ends too early, at byte 1"}, members)
+func TestProblemsWithoutASource(t *testing.T) {
+	missing := requireReason(t, failure(paramsOf(t, getRequest(""), Options{}).Int("page")), ErrMissing, "")
+	malformed := requireReason(t, failure(paramsOf(t, postJSON("{"), Options{}).Int("page")), ErrMalformed, "")
+	for e, want := range map[*Error]map[string]any{
+		missing:   {"detail": `parameter "page" is missing`, "errors": []map[string]string{{"parameter": "page", "detail": "is missing"}}},
+		malformed: {"detail": "the request body is JSON that ends too early, at byte 1"},
+	} {
+		status, members := e.Problem()
+		require.Equal(t, 400, status)
+		require.Equal(t, want, members)
+	}
 }
 
 func TestNamesFromTheClientAreClipped(t *testing.T) {

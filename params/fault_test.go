@@ -112,7 +112,7 @@ func TestValidation(t *testing.T) {
 	require.Equal(t, "#/A", requireReason(t, err, ErrInvalid, "is odd").Pointer())
 }
 
-// A check that returns a nil *Error as its error has found nothing, as has a nil in what it joins.
+// A validation may return a nil *Error as its error, or join it with other errors. It counts as no error.
 func TestTypedNilOfACheck(t *testing.T) {
 	type numbers struct {
 		A int `query:"a"`

@@ -48,7 +48,7 @@ func (b *binder) fillField(f *field, v reflect.Value, got found, outer *path) {
 	case got.count == 0 && f.required:
 		b.note(f.from, outer, f.name, ErrMissing, "is missing", nil)
 	case got.count == 0 && f.plan.fields == nil:
-	case got.count == 0: // the required fields of a missing struct are missing
+	case got.count == 0: // a missing struct counts as an empty struct
 		b.fillFields(f.plan.fields, to, values{}, &path{outer, f.name}, 0)
 	case isNull && f.required:
 		b.note(f.from, outer, f.name, ErrMalformed, "must not be null", nil)
@@ -93,10 +93,10 @@ func (b *binder) setText(f *field, to reflect.Value, text string, outer *path) {
 	}
 }
 
-// fillStructs fills a field that is a struct, a pointer to a struct, or a list of structs. The numbers in the names of
-// a list only order the elements, so that a large number does not make a long list.
+// fillStructs fills a field that is a struct, a pointer to a struct, or a list of structs. The numbers in names such as
+// "items.7.price" only order the elements, so that a large number does not make a long list.
 func (b *binder) fillStructs(f *field, v reflect.Value, pairs []pair, outer *path, depth int) {
-	var numbers []int // of the elements
+	var numbers []int // of the elements, in order
 	var elements [][]pair
 	for _, p := range pairs {
 		number, rest, ok := f.match(p.name)
@@ -111,7 +111,7 @@ func (b *binder) fillStructs(f *field, v reflect.Value, pairs []pair, outer *pat
 	}
 	to, at, fields := fieldAt(v, f.index), &path{outer, f.name}, f.plan.inner().fields
 	switch {
-	case f.plan.elem == nil: // the required fields of a missing struct are missing
+	case f.plan.elem == nil: // a missing struct counts as an empty struct
 		b.fillFields(fields, to, values{from: f.from, pairs: slices.Concat(elements...)}, at, depth+1)
 	case len(elements) == 0 || !b.countElements(f.from, len(elements)):
 	case to.Kind() == reflect.Pointer:
@@ -157,7 +157,7 @@ func (f *field) match(name string) (number int, rest string, ok bool) {
 	}
 	digits, rest, ok := strings.Cut(rest, ".")
 	n, err := strconv.ParseUint(digits, 10, 31)
-	return int(n), rest, ok && err == nil && (digits[0] != '0' || digits == "0") // a number has one spelling
+	return int(n), rest, ok && err == nil && (digits[0] != '0' || digits == "0") // so that each number has only one spelling
 }
 
 func fieldAt(v reflect.Value, index []int) reflect.Value {

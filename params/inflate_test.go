@@ -5,8 +5,6 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
-	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -32,7 +30,7 @@ func zlibbed(data string) string {
 	return b.String()
 }
 
-// coded is a POST of a body in a coding.
+// coded returns a POST request with a Content-Encoding. The body is already encoded.
 func coded(contentType, coding, body string) *http.Request {
 	r := post("/", contentType, body)
 	r.Header.Set("Content-Encoding", coding)
@@ -88,7 +86,7 @@ func TestFaultyCodings(t *testing.T) {
 func TestBothSizesAreBounded(t *testing.T) {
 	o := Options{MaxBody: 1000, MaxStream: 1000}
 	large := strings.Repeat("x", 1001)
-	random := strings.Repeat(gzipped("x"), 60) // more than a thousand bytes of sixty
+	random := strings.Repeat(gzipped("x"), 60) // more than 1,000 bytes, which inflate to 60
 	for body, text := range map[string]string{gzipped(large): "is larger than 1000 bytes", random: "is larger than 1000 bytes"} {
 		for _, length := range []int64{-1, int64(len(body))} {
 			r := coded("text/plain", "gzip", body)
@@ -114,15 +112,6 @@ func TestInterruptedCodedBody(t *testing.T) {
 	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(body[:20]), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrInterrupted, "ended before it was complete")
 
-	ctx, cancel := context.WithCancelCause(t.Context())
-	source := strings.NewReader(body)
-	r.Body = io.NopCloser(readerFunc(func(p []byte) (int, error) {
-		if source.Len() <= 10 {
-			cancel(errors.New("no more"))
-		}
-		return source.Read(p[:min(len(p), 5)])
-	}))
-	require.ErrorIs(t, failure(readBody(ctx, r, "gzip", testOptions())), ErrInterrupted)
 }
 
 func TestStream(t *testing.T) {
@@ -153,19 +142,12 @@ func TestStream(t *testing.T) {
 func TestStreamOfASharedBody(t *testing.T) {
 	r := post("/", "text/plain", "hello")
 	Share(r, nil)
-	copied := r.WithContext(t.Context())
-	s := value(paramsOf(t, r, Options{}).Stream())
-	require.Equal(t, "hello", string(value(io.ReadAll(s))))
-	require.ErrorIs(t, failure(io.ReadAll(copied.Body)), ErrBodyTaken)
-
-	r = post("/", "text/plain", "hello")
-	Share(r, nil)
 	require.NoError(t, failure(r.Body.Read(make([]byte, 2))))
 	require.ErrorIs(t, failure(paramsOf(t, r, Options{}).Stream()), ErrBodyTaken)
 
 	r = postForm("/", "a=1")
 	Share(r, nil)
 	require.NoError(t, r.ParseForm())
-	s = value(paramsOf(t, r, Options{}).Stream())
+	s := value(paramsOf(t, r, Options{}).Stream())
 	require.Equal(t, "a=1", string(value(io.ReadAll(s))), "a form that ParseForm has read is still there")
 }

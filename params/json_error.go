@@ -79,7 +79,7 @@ func expectedJSON(t reflect.Type) string {
 	return "must be " + cmp.Or(jsonValues[t.Kind()], "a whole number")
 }
 
-// jsonValues are the values that become a type of a kind. Other kinds are integers.
+// jsonValues describes the JSON that Go types are decoded from, by their kind. The kinds that are not listed are integers.
 var jsonValues = map[reflect.Kind]string{
 	reflect.Float32: "a number", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
 	reflect.Slice: "an array", reflect.Struct: "an object", reflect.Map: "an object", reflect.Interface: "another value",

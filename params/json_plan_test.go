@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMistakeInATypeIsNotTheClients decodes bodies into types that package json can't decode them into.
+// TestMistakeInATypeIsNotTheClients checks that types which JSON cannot be decoded into are not reported to the client.
 func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 	type must struct {
 		X int `json:"x" required:"true"`
@@ -47,7 +47,7 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 		}
 	}
 	type list []list
-	require.NoError(t, failure(rootOf(use{reflect.TypeFor[map[string]list](), false})), "it ends")
+	require.NoError(t, failure(rootOf(use{reflect.TypeFor[map[string]list](), false})), "a type may contain itself")
 }
 
 func TestKeysOfMaps(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 type jsonValue struct {
 	raw   jsontext.Value
 	names []string    // of the members of an object
-	items []jsonValue // the values of the members, or the elements of an array
+	items []jsonValue // the members' values, or the elements of an array
 }
 
 // member returns the value of a member of an object, or nil if there is none.

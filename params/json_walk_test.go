@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everything has fields of every kind that is read here, and of some that aren't.
+// everything has fields of all kinds, for comparison with other decoders.
 type everything struct {
 	S    string             `json:"s"`
 	B    bool               `json:"b"`
@@ -89,7 +89,7 @@ func TestDecodesWhatEncodingJSONDecodes(t *testing.T) {
 	requireSameDecoding(t, doc, func() any { return filled() })
 }
 
-// filled has something in every field.
+// filled returns a value whose fields are not zero.
 func filled() *everything {
 	v := new(everything)
 	if err := stdjson.Unmarshal([]byte(everythingJSON), v); err != nil {
@@ -98,7 +98,8 @@ func filled() *everything {
 	return v
 }
 
-// requireSameDecoding decodes doc as package json does, and value by value, as if each field had demands.
+// requireSameDecoding decodes doc with package json and value by value, as if each type had demands. It requires the same
+// result.
 func requireSameDecoding(t testing.TB, doc []byte, make func() any) {
 	t.Helper()
 	want, got := make(), make()
@@ -128,7 +129,7 @@ func TestDecodingIntoWhatIsThere(t *testing.T) {
 		M    map[string]int
 	}
 	one := 1
-	shared := append(make([]int, 0, 16), 1, 2, 3) // with room to be written into
+	shared := append(make([]int, 0, 16), 1, 2, 3) // with spare capacity
 	v := T{A: 1, B: 2, P: &one, L: shared, M: map[string]int{"a": 1}}
 	require.NoError(t, paramsOf(t, postJSON(`{"A":5,"P":6,"L":[9],"M":{"b":2}}`), Options{}).DecodeJSON(&v))
 	require.Equal(t, T{A: 5, B: 2, P: &one, L: []int{9}, M: map[string]int{"a": 1, "b": 2}}, v)
@@ -141,18 +142,6 @@ func TestNamesAreExact(t *testing.T) {
 	require.Equal(t, everything{M: map[string]int{"a": 1, "A": 2}}, got)
 }
 
-func TestDuplicateNames(t *testing.T) {
-	for doc, text := range map[string]string{
-		`{"n":{"n":{"i":1,"\u0069":2}}}`:    `"n.n.i" is given twice`,
-		`{"nl":[{},{"x":1,"x":2}]}`:         `"nl.1.x" is given twice`,
-		`{"ms":{"a":{"x":1,"x":2}}}`:        `"ms.a.x" is given twice`,
-		`{"raw":{"a":[{"x":1,"x":2}]}}`:     `"raw.a.0.x" is given twice`,
-		`{"s":"a","unknown":{"q":1,"q":2}}`: `"unknown.q" is given twice`,
-	} {
-		requireReason(t, failure(JSON[everything](newContext(t, postJSON(doc), Options{}))), ErrMalformed, text)
-	}
-}
-
 func TestUnknownMembersAreRefusedEverywhere(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"zz":1}`: "zz", `{"n":{"zz":1}}`: "n.zz", `{"nl":[{},{"zz":[1]}]}`: "nl.1.zz", `{"ms":{"k":{"zz":1}}}`: "ms.k.zz", `{"S":"a"}`: "S",
@@ -162,7 +151,7 @@ func TestUnknownMembersAreRefusedEverywhere(t *testing.T) {
 	}
 }
 
-// lazy doesn't read what it refuses.
+// lazy is a type whose decoding method returns an error before it has read the value.
 type lazy struct{}
 
 func (*lazy) UnmarshalJSONFrom(*jsontext.Decoder) error { return errPicky }
@@ -230,7 +219,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 	}, got)
 }
 
-// Names that package json would match aren't those of the struct of a Bind.
+// TestBindTakesOnlyWhatItNames checks that Bind does not fill fields without a tag json. Package json would fill them.
 func TestBindTakesOnlyWhatItNames(t *testing.T) {
 	type group struct {
 		City string `json:"city"`
@@ -252,7 +241,7 @@ func TestBindTakesOnlyWhatItNames(t *testing.T) {
 			City string `json:"city"`
 		}
 	}
-	require.Empty(t, value(Bind[owned](newContext(t, postJSON(doc), Options{}))).Owner, "although two fields are from JSON")
+	require.Empty(t, value(Bind[owned](newContext(t, postJSON(doc), Options{}))).Owner, "the struct has as many fields as the number of names from JSON")
 }
 
 type base struct {
@@ -272,7 +261,7 @@ func TestFieldsOfAnEmbeddedStruct(t *testing.T) {
 	require.Equal(t, "id", requireReason(t, err, ErrMissing, "is missing").Name)
 }
 
-// counted counts how often it is decoded.
+// counted is a type that counts how often values of it are decoded.
 type counted struct{}
 
 var decodings int
@@ -291,8 +280,8 @@ func TestMistakeInADeepValueIsFoundAtOnce(t *testing.T) {
 	require.Equal(t, 2, decodings, "once with the whole body, and once alone")
 }
 
-// FuzzDecode checks the decoder against package json, which decodes the whole at once: what
-// both accept they understand alike, and what that accepts is only refused for a reason.
+// FuzzDecode compares our decoder with package json. They accept the same texts, except for NUL characters, and decode them
+// to the same values.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(everythingJSON))
 	for _, seed := range []string{
@@ -307,7 +296,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A walk leaves alone a field without a name, and a null makes a struct zero.
+// TestWalkOfAGoodText decodes into a struct that is not zero. Fields with json:"-" stay, and null makes a struct zero.
 func TestWalkOfAGoodText(t *testing.T) {
 	type inner struct {
 		N int `json:"n" default:"7"`

@@ -61,7 +61,7 @@ type partReader struct {
 	source  limited // limits the bytes before a part's content; package multipart would hold up to 10 MB of them
 	reader  *multipart.Reader
 	options *Options
-	ctx     *reqctx.Context // of the request that files end with
+	ctx     *reqctx.Context // the request context, which removes the files
 	parts   int
 	texts   int64 // bytes left for texts
 	current *Part

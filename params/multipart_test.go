@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// form is a multipart form that is being written. A name with a slash is a file's:
-// "photo/cat.png".
+// form returns a request with a multipart form. parts are names and contents in turn. A name with a slash, such as
+// "photo/cat.png", makes a file.
 func form(t testing.TB, parts ...string) *http.Request {
 	t.Helper()
 	var b bytes.Buffer
@@ -37,7 +37,7 @@ func form(t testing.TB, parts ...string) *http.Request {
 	return post("/", w.FormDataContentType(), b.String())
 }
 
-// rawForm is a form of boundary b with lines that end in CRLF.
+// rawForm returns a request with a multipart form that consists of lines. The boundary is b.
 func rawForm(lines ...string) *http.Request {
 	return post("/", "multipart/form-data; boundary=b", strings.Join(lines, "\r\n"))
 }
@@ -49,7 +49,7 @@ func contentOfFile(t testing.TB, f *File) string {
 	return string(data)
 }
 
-// Wherever a form is cut off before its closing boundary, it is refused.
+// TestFormThatIsCutOff cuts off a form at each byte before its closing boundary. The form must be refused.
 func TestFormThatIsCutOff(t *testing.T) {
 	const whole = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\nContent-Type: text/plain\r\n\r\n2\r\n--b--"
@@ -165,7 +165,7 @@ func TestPartsOneByOne(t *testing.T) {
 		for part, err := range p.Parts() {
 			require.NoError(t, err)
 			if before != nil {
-				require.Error(t, failure(before.Read(make([]byte, 1))), "the part before is over")
+				require.Error(t, failure(before.Read(make([]byte, 1))), "the content of an earlier part is gone")
 			}
 			before = part
 			switch part.Name {
@@ -230,8 +230,7 @@ func TestFormAfterBody(t *testing.T) {
 	require.Equal(t, "1", r.FormValue("a"))
 }
 
-// A body is read to its end: the connection can be used again, and one that is cut off
-// is noticed.
+// A form is read to its end, so that the connection can be used again and a body that was cut off is noticed.
 func TestFormIsReadToItsEnd(t *testing.T) {
 	epilogue := strings.Repeat("x", 10_000)
 	r := rawForm("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b--", epilogue)
@@ -259,8 +258,7 @@ func withoutEmpty(texts []string) []string {
 	return rest
 }
 
-// FuzzMultipart checks that a form is read as by the standard library, or is refused
-// for a reason, and that nothing is left of it.
+// FuzzMultipart checks that a form that the package accepts has the same texts and files for the standard library.
 func FuzzMultipart(f *testing.F) {
 	const head = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n"
 	for _, seed := range []string{
@@ -298,10 +296,10 @@ func FuzzMultipart(f *testing.F) {
 		}
 		for name, values := range want.Value {
 			if len(findFiles(u.files, name).files) > 0 {
-				continue // a file without a name is a text to the standard library
+				continue // the standard library takes a file without a name for a text
 			}
 			texts := got[name]
-			if bytes.Contains(bytes.ToLower(body), []byte("filename")) { // and so is a file that was not chosen, which has no content either
+			if bytes.Contains(bytes.ToLower(body), []byte("filename")) { // it also takes a file that was not chosen for an empty text
 				values, texts = withoutEmpty(values), withoutEmpty(texts)
 			}
 			require.Equal(t, values, append([]string(nil), texts...), "%q", body)

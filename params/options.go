@@ -124,7 +124,7 @@ func (o Options) withBase(base Options) Options {
 	return o
 }
 
-// budgets are the Options of some routes and of all other requests, with the defaults.
+// budgets holds the Options of single routes and of all other requests. The defaults are filled in.
 type budgets struct {
 	rest   Options
 	routes map[string]*Options

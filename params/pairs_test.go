@@ -57,7 +57,7 @@ func TestNumberOfParametersIsBounded(t *testing.T) {
 	require.Len(t, value(paramsOf(t, getRequest(strings.Repeat("&", 5000)+"a=1"), Options{}).Strings("a")), 1)
 }
 
-// faultless are pairs that the package must accept as net/url reads them.
+// faultless reports whether all names and values are texts that the package accepts.
 func faultless(values url.Values) bool {
 	for name, all := range values {
 		if textProblem(name) != "" {
@@ -105,7 +105,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// bound has fields of every kind that a name can lead to.
+// bound has fields of all kinds that a query or a form can fill.
 type bound struct {
 	A string    `query:"a" form:"a"`
 	N []int     `query:"n" form:"n"`
@@ -118,7 +118,7 @@ type bound struct {
 	L []bound `query:"l" form:"l"`
 }
 
-// count returns how many structs and elements were made.
+// count returns the number of structs and elements in b.
 func (b *bound) count() int {
 	n := len(b.N) + len(b.L)
 	if b.P != nil {
@@ -130,7 +130,7 @@ func (b *bound) count() int {
 	return n
 }
 
-// bindAnything checks that a binding makes no more than was given, and what was given.
+// bindAnything binds a query, and checks the values and that Bind makes no more structs and elements than the query has.
 func bindAnything(t *testing.T, query string) {
 	v := bound{}
 	p := value(newCompiler(SourceQuery).planFor(reflect.TypeFor[bound]()))
@@ -156,8 +156,7 @@ func bindAnything(t *testing.T, query string) {
 	}
 }
 
-// FuzzForm checks that ParseForm, called afterwards on the same request, finds
-// what the package found.
+// FuzzForm checks that ParseForm finds the same form if it is called afterwards.
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{"", "a=1&b=2", "a=1&a=2&&", "a=%zz", "a=1;b", "a=\x00", "%e2%82%ac=%e2%82%ac"} {
 		f.Add(seed)

@@ -16,16 +16,16 @@ var (
 	uploadKey = reqctx.NewKey[*formData]("params.upload")
 )
 
-// Params are the parameters of one request. The accessors search the path, then the body of a POST, PUT, PATCH
-// or QUERY, then the query. They return a 415 for such a body that is neither a form nor JSON. Path, Query,
-// Content, Form and JSON narrow them to one source. Params are safe for concurrent use, except for streams.
-// Reading a body replaces the request's Body, so nothing else may use that at the same time.
+// Params holds the parameters of one request. Its accessors search the path, then the body of a POST, PUT, PATCH or QUERY,
+// then the query. They return an [ErrUnsupported] if such a body is neither a form nor JSON. Path, Query, Content, Form and
+// JSON return accessors for one source. Params is safe for concurrent use, except for streams. Reading the body replaces
+// the request's Body, so nothing else may use the Body at the same time.
 type Params struct {
 	View
 
 	ctx     *reqctx.Context
 	budgets *budgets
-	err     error // from From, for every accessor
+	err     error // every accessor returns it
 
 	content atomic.Pointer[content] // describes the body, nil until it is needed
 	way     atomic.Int32            // how the body is read: unread, held or streamed
@@ -33,7 +33,7 @@ type Params struct {
 	parseQuery sync.Once
 	query      []pair
 	queryErr   error
-	few        [6]pair // the array of a short query
+	few        [6]pair // holds a short query without an allocation
 }
 
 // Provide registers the state "params", whose value is a *Params, and the private properties "params.body" and
@@ -45,8 +45,8 @@ func Provide(reg *reqctx.Registry, o Options) {
 		panic(err)
 	}
 	reqctx.ProvideState(reg, paramsKey, func(ctx context.Context) (*Params, error) { return newParams(ctx, b) })
-	// These are private because Resolve could read the body on another goroutine, and net/http sends no
-	// response while a body is read.
+	// These properties are private. Otherwise, Resolve could read the body on another goroutine, and net/http sends no
+	// response while a body is being read.
 	reqctx.Provide(reg, bodyKey, reqctx.Prop[*body]{Private: true, Resolve: resolveBody})
 	reqctx.Provide(reg, uploadKey, reqctx.Prop[*formData]{Private: true, Resolve: resolveUpload})
 }
@@ -62,8 +62,8 @@ func From(ctx context.Context) (*Params, error) {
 	return p, err
 }
 
-// Of is [From] for a handler of another router, which may work on a copy of the request. From then on, the
-// path values and the route's budget are those of r.
+// Of does the same as [From] for a handler of another router, whose request may be a copy. Afterwards, the parameters have
+// the path values and the route's budget of r.
 func Of(r *http.Request) (*Params, error) {
 	p, err := From(r.Context())
 	if err == nil {
@@ -108,15 +108,15 @@ func (p *Params) Path() View { return View{p, pathKind} }
 // Query is a view of the URL's query. It never reads the body.
 func (p *Params) Query() View { return View{p, queryKind} }
 
-// Content is a view of the body: a form, also a multipart form, or a JSON object. A body of another type is a
-// 415 and is not read.
+// Content is a view of the body: a form, also a multipart form, or a JSON object. A body of another type is an
+// [ErrUnsupported] and is not read.
 func (p *Params) Content() View { return View{p, contentKind} }
 
-// Form is a view of the texts in an urlencoded or a multipart form. A body of another type is a 415.
+// Form is a view of the texts in an urlencoded or a multipart form. A body of another type is an [ErrUnsupported].
 func (p *Params) Form() View { return View{p, formKind | multipartKind} }
 
-// JSON is a view of the members of a JSON object. A body of another type is a 415. [Params.DecodeJSON] decodes
-// the whole body.
+// JSON is a view of the members of a JSON object. A body of another type is an [ErrUnsupported].
+// [Params.DecodeJSON] decodes the whole body.
 func (p *Params) JSON() View { return View{p, jsonKind} }
 
 func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
@@ -128,7 +128,7 @@ func (p *Params) queryPairs(r *http.Request) ([]pair, error) {
 	return p.query, p.queryErr
 }
 
-// contentOf looks at r's Body only the first time, because reading replaces it.
+// contentOf describes r's body. It looks at r.Body only in the first call, because reading the body replaces it.
 func (p *Params) contentOf(r *http.Request) *content {
 	if c := p.content.Load(); c != nil {
 		return c

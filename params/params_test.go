@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// newContext returns the context of r, with params.
+// newContext returns the context of a request r that has parameters.
 func newContext(t testing.TB, r *http.Request, o Options) *reqctx.Host {
 	t.Helper()
 	reg := reqctx.NewRegistry(reqctx.Options{})
@@ -31,7 +31,7 @@ func paramsOf(t testing.TB, r *http.Request, o Options) *Params {
 	return p
 }
 
-// get is a GET of /?query.
+// getRequest returns a GET request for /?query.
 func getRequest(query string) *http.Request {
 	return httptest.NewRequest(http.MethodGet, "/?"+query, nil)
 }
@@ -66,7 +66,7 @@ func (s *spy) Read(p []byte) (int, error) {
 
 func (s *spy) Close() error { return nil }
 
-// watch makes r's body count its reads.
+// watch replaces r's body by one that counts its reads.
 func watch(r *http.Request) *spy {
 	s := &spy{Reader: r.Body}
 	r.Body = s
@@ -81,7 +81,7 @@ func value[T any](v T, err error) T {
 	return v
 }
 
-// failure returns err.
+// failure returns the error of a call and drops its value.
 func failure[T any](_ T, err error) error { return err }
 
 // errorsOf returns the Errors in err's chain.
@@ -140,7 +140,7 @@ func TestBodyIsReadOnlyIfNeeded(t *testing.T) {
 	require.Zero(t, body.reads)
 }
 
-// ParseForm sets PostForm of a QUERY without reading the body.
+// For a QUERY, ParseForm sets PostForm, but it does not read the body.
 func TestQueryAfterParseForm(t *testing.T) {
 	r := postForm("/?q=query", "q=body")
 	r.Method = methodQuery
@@ -168,7 +168,7 @@ func TestEachSourceIsParsedOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	require.LessOrEqual(t, body.reads, 2) // the bytes, and the end
+	require.LessOrEqual(t, body.reads, 2) // one read for the bytes, and one for the end
 	r.URL.RawQuery = "q=2"
 	require.Equal(t, 1, value(value(From(c)).Query().Int("q")))
 }

@@ -15,7 +15,7 @@ import (
 type plan struct {
 	typ     reflect.Type
 	isText  bool    // the value is set from a text
-	elem    *plan   // of a pointer, a list, an array, a map or an Opt
+	elem    *plan   // of what a pointer, list, array, map or Opt contains
 	fields  []field // of a struct
 	whole   bool    // package json decodes the type as a whole
 	demands bool    // package json can't decode the type alone, because a field in it has demands
@@ -165,10 +165,10 @@ func (c compiler) compileText(p *plan) (err error) {
 	return err
 }
 
-// hasNames reports whether the names in the source are the client's, and can lead into structs.
+// hasNames reports whether the client chooses the names in the source. Such names can lead into structs.
 func (c compiler) hasNames() bool { return c.from == SourceQuery || c.from == SourceForm }
 
-// isList reports whether a field takes all values of a name. A text cannot become bytes.
+// isList reports whether a field of type t takes all values of a name.
 func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !decodesText(t)
 }

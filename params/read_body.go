@@ -12,7 +12,7 @@ import (
 )
 
 // A limited is a reader that returns at most limit bytes. If its source has more, Read returns the error
-// over(limit). It keeps the error that ended it.
+// over(limit). After an error, Read returns the same error again.
 type limited struct {
 	from  io.Reader
 	limit int64

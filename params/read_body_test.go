@@ -20,7 +20,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// streamOf is a form POST of unknown length.
+// streamOf returns a POST request with a form whose length is not declared.
 func streamOf(body io.Reader) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", body)
 	r.ContentLength = -1
@@ -189,7 +189,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// serve answers each request with the status of handle's error.
+// serve starts a server that answers each request with the status of handle's error.
 func serve(t *testing.T, handle func(*Params) error) *httptest.Server {
 	reg := reqctx.NewRegistry(reqctx.Options{})
 	Provide(reg, Options{})
@@ -212,7 +212,7 @@ func serve(t *testing.T, handle func(*Params) error) *httptest.Server {
 	return s
 }
 
-// exchange sends raw bytes over a connection and returns the status.
+// exchange sends a request over a connection of its own and returns the status of the response.
 func exchange(t *testing.T, s *httptest.Server, request string) int {
 	conn := value(net.Dial("tcp", s.Listener.Addr().String()))
 	defer func() { _ = conn.Close() }()
@@ -229,13 +229,13 @@ func TestOverAConnection(t *testing.T) {
 	for request, want := range map[string]int{
 		head + "Content-Length: 3\r\n\r\na=1":                            200,
 		head + "Transfer-Encoding: chunked\r\n\r\n3\r\na=1\r\n0\r\n\r\n": 200,
-		head + "\r\n":                                                                             200, // no body: the query answers
+		head + "\r\n":                                                                             200, // there is no body, so the value comes from the query
 		head + "Content-Length: 9\r\n\r\na=1":                                                     400, // cut off
 		head + "Transfer-Encoding: chunked\r\n\r\n3\r\na=":                                        400,
 		head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n":                                         400,
 		head + "Content-Length: 1048577\r\n\r\n":                                                  413,
 		head + "Content-Length: 1048577\r\nExpect: 100-continue\r\n\r\n":                          413,
-		head + "Content-Length: 1\r\n\r\na":                                                       400, // an empty value is no number
+		head + "Content-Length: 1\r\n\r\na":                                                       400, // "a" has an empty value, which is not a number
 		strings.Replace(head, "x-www-form-urlencoded", "xml", 1) + "Content-Length: 3\r\n\r\n<a>": 415,
 	} {
 		require.Equal(t, want, exchange(t, s, request), request)

@@ -36,10 +36,10 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 type sharedBody struct {
 	io.ReadCloser // what the client sends
 	writer        http.ResponseWriter
-	keep          bool // what others read is kept, because it is a form
+	keep          bool // the body is a form, so the bytes that others read are kept
 	kept          []byte
-	lost          bool // others have read bytes that were not kept
-	replays       bool // Read returns kept, and then err or the rest of the body
+	lost          bool // others have read bytes, which were not kept
+	replays       bool // Read returns kept, followed by err or by the rest of the body
 	err           error
 }
 
@@ -67,7 +67,7 @@ func (b *sharedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive reads what the client sends. Its errors are those of this package.
+// receive reads from the client. It turns an error into an error of this package.
 func (b *sharedBody) receive(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
@@ -76,7 +76,7 @@ func (b *sharedBody) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// rewind makes Read return again what others have read. It returns an error if that was not kept.
+// rewind makes Read return the bytes again that others have read. It returns an error if they were not kept.
 func (b *sharedBody) rewind() error {
 	if b.lost {
 		return ErrBodyTaken
@@ -85,7 +85,7 @@ func (b *sharedBody) rewind() error {
 	return nil
 }
 
-// detach returns the body as a stream. Others can't read it any more.
+// detach returns a reader of the whole body. After that, b itself only returns [ErrBodyTaken].
 func (b *sharedBody) detach() (*sharedBody, error) {
 	if err := b.rewind(); err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ func forEachField(t reflect.Type, index []int, add func(reflect.StructField, []i
 	return nil
 }
 
-// classify returns what sourceOf does. If a field has no source, classify reports whether it is a group, and returns an
-// error if it is neither a group nor left out.
+// classify calls sourceOf. If a field has no source, classify reports whether it is a group. It returns an error if the
+// field is neither a group nor left out.
 func classify(sf reflect.StructField, only Source) (from Source, tag string, isGroup bool, err error) {
 	from, tag, err = sourceOf(sf, only)
 	switch {
@@ -57,8 +57,7 @@ func isLeftOut(tag reflect.StructTag, only Source) bool {
 }
 
 func canBeGroup(sf reflect.StructField) bool {
-	_, isOpt := optInnerType(sf.Type)
-	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt
+	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !decodesItself(sf.Type)
 }
 
 // sourceOf returns the source that a field's tags name, or "", and the name there. If only is not "", the tags of other

@@ -66,7 +66,7 @@ func (v View) Strings(name string) ([]string, error) {
 // found is the result of a search for a name in a source.
 type found struct {
 	from  Source
-	count int        // of the values
+	count int        // number of values
 	text  string     // the first value, unless it is JSON
 	json  *jsonValue // the value in JSON
 	pairs []pair     // contains the other values
@@ -201,7 +201,7 @@ func findPair(pairs []pair, name string, from Source) found {
 	return f
 }
 
-// source returns the view's source for a message, or "" if it has several.
+// source returns the view's source for a message, or "" if the view has several sources.
 func (v View) source() Source {
 	return map[kinds]Source{
 		pathKind: SourcePath, queryKind: SourceQuery, formKind | multipartKind: SourceForm, jsonKind: SourceJSON, contentKind: SourceBody,
