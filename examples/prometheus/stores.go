@@ -68,7 +68,7 @@ func observeFailover(meters metric.MeterProvider, store *layer.Store) error {
 		metric.WithDescription("1 while the circuit breaker of the store of rate limits is open."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			down := int64(0)
-			if store.Stats().Failover.Down {
+			if store.Stats().Down {
 				down = 1
 			}
 			o.Observe(down)

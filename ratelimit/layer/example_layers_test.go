@@ -72,11 +72,9 @@ func ExampleNew_shadow() {
 		}
 		fmt.Println(v.Allowed, v.Remaining)
 	}
-	fmt.Printf("%+v\n", shadow.Stats().Shadow)
 	// Output:
 	// true 9
 	// true 8
 	// ada would be denied by window(lower: 2 per 1h0m0s)
 	// true 7
-	// {Passed:2 Denied:1 Failed:0}
 }

@@ -31,13 +31,9 @@ type Store struct {
 
 	// A layer is nil if it was omitted.
 	lists    *listLayer
-	shadow   *shadowLayer
 	failover *failover
 	prepaid  *prepaidLayer
 }
-
-// ErrNoLists means that [Store.SetLists] was called without Options.Lists.
-var ErrNoLists = errors.New("layer: the store has no lists")
 
 // New returns a Store with layers around inner. It returns an [*option.Error] if an option is invalid. The caller
 // closes the Store first, and then inner.
@@ -53,7 +49,7 @@ func New(inner ratelimit.Store, o Options) (*Store, error) {
 	s.prepaid, err = addLayer(s, o.Prepaid, newPrepaid, err)
 	s.failover, err = addLayer(s, o.Failover, newFailover, err)
 	_, err = addLayer(s, o.DenyCache, newDenyCache, err)
-	s.shadow, err = addLayer(s, o.Shadow, newShadow, err)
+	_, err = addLayer(s, o.Shadow, newShadow, err)
 	s.lists, err = addLayer(s, o.Lists, newLists, err)
 	if err != nil {
 		return nil, err
@@ -86,26 +82,17 @@ func (s *Store) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, e
 // error and changes nothing.
 func (s *Store) SetLists(allow, deny List) error {
 	if s.lists == nil {
-		return ErrNoLists
+		return errors.New("layer: SetLists: the store has no lists")
 	}
 	return s.lists.Set(allow, deny)
 }
 
-// Stats has counters of the layers, which begin when the store is made.
-type Stats struct {
-	Shadow   ShadowStats
-	Failover FailoverStats
-}
-
-// Stats returns the current counters. They are zero for a layer that was omitted.
-func (s *Store) Stats() (stats Stats) {
-	if s.shadow != nil {
-		stats.Shadow = s.shadow.Stats()
+// Stats returns the counters and the state of Failover. They are zero if it was omitted.
+func (s *Store) Stats() FailoverStats {
+	if s.failover == nil {
+		return FailoverStats{}
 	}
-	if s.failover != nil {
-		stats.Failover = s.failover.Stats()
-	}
-	return stats
+	return s.failover.Stats()
 }
 
 // Close gives prepaid units back to the inner store. Without Prepaid, it does nothing. It waits for the calls in the

@@ -24,7 +24,7 @@ func TestNewStacksTheLayers(t *testing.T) {
 	res, err := s.DoOne(t.Context(), take(gcra(5), "k", 1))
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
-	require.Equal(t, Stats{Shadow: ShadowStats{Passed: 1}}, s.Stats())
+	require.Zero(t, s.Stats())
 	require.NoError(t, s.SetLists(List{}, List{Keys: []string{"k"}}))
 	results, err := s.Do(t.Context(), []ratelimit.Op{take(gcra(5), "k", 1)})
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestNewWithoutLayers(t *testing.T) {
 	s, err := New(memory, Options{})
 	require.NoError(t, err)
 	require.Equal(t, ratelimit.Store(memory), s.outermost)
-	require.ErrorIs(t, s.SetLists(List{}, List{}), ErrNoLists)
+	require.ErrorContains(t, s.SetLists(List{}, List{}), "no lists")
 	require.Zero(t, s.Stats())
 	require.NoError(t, s.Close())
 }

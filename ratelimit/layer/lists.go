@@ -125,7 +125,7 @@ func (l *listLayer) answer(ctx context.Context, lists *lists, op ratelimit.Op) (
 // source returns the source of results for the list that contains the key, or FromStore if no list contains it.
 func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 	var addresses netip.Prefix
-	if len(lists.allow.networks.lengths)+len(lists.deny.networks.lengths) > 0 {
+	if len(lists.allow.bits)+len(lists.deny.bits) > 0 {
 		addresses = l.address(key)
 	}
 	if addresses.IsValid() {
@@ -147,7 +147,7 @@ func (l *listLayer) source(lists *lists, key string) ratelimit.Source {
 type List struct {
 	// Keys are whole keys, such as "search:192.0.2.1".
 	Keys []string
-	// Prefixes match the start of a key. "search:" matches all keys of a policy.
+	// Prefixes match the start of a key. "search:" matches all keys of a policy. Each key is compared with all Prefixes.
 	Prefixes []string
 	// Networks match the keys with addresses that are all in one of the networks. [ListsOptions.Address] returns a
 	// key's addresses. The key of an IPv6 address has its whole /64, so a smaller network does not match. IPv4-mapped
@@ -158,13 +158,14 @@ type List struct {
 // list is a [List] in a form with fast look-ups.
 type list struct {
 	keys     map[string]bool
-	prefixes prefixSet[string]
-	networks prefixSet[netip.Prefix]
+	prefixes []string
+	networks map[netip.Prefix]bool
+	bits     []int // the distinct lengths of the networks
 }
 
 // newList prepares a list. If an entry is invalid, it returns an error that contains name.
 func newList(name string, from List) (*list, error) {
-	l := &list{keys: map[string]bool{}}
+	l := &list{keys: map[string]bool{}, prefixes: slices.Clone(from.Prefixes), networks: map[netip.Prefix]bool{}}
 	for i, k := range from.Keys {
 		if k == "" {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Keys[%d]", name, i), "is empty")
@@ -175,47 +176,27 @@ func newList(name string, from List) (*list, error) {
 		if p == "" {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Prefixes[%d]", name, i), "is empty, which would match every key")
 		}
-		l.prefixes.add(p, len(p))
 	}
 	for i, p := range from.Networks {
 		if !p.IsValid() {
 			return nil, option.Errorf("layer", fmt.Sprintf("%s.Networks[%d]", name, i), "is not a prefix")
 		}
 		p = netaddr.Unmap(p)
-		l.networks.add(p, p.Bits())
+		l.networks[p] = true
+		if !slices.Contains(l.bits, p.Bits()) {
+			l.bits = append(l.bits, p.Bits())
+		}
 	}
 	return l, nil
 }
 
 // contains reports whether the list matches a key that has these addresses.
 func (l *list) contains(key string, addresses netip.Prefix) bool {
-	return l.keys[key] || l.prefixes.match(len(key), func(n int) string { return key[:n] }) ||
-		l.networks.match(addresses.Bits(), func(n int) netip.Prefix {
-			wider, _ := addresses.Addr().Prefix(n) // there is no error, because n is at most the length of addresses
-			return wider
+	return l.keys[key] || slices.ContainsFunc(l.prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) ||
+		slices.ContainsFunc(l.bits, func(n int) bool {
+			wider, err := addresses.Addr().Prefix(n)
+			return err == nil && n <= addresses.Bits() && l.networks[wider]
 		})
-}
-
-// prefixSet is a set of prefixes of strings or addresses. The zero value is empty.
-type prefixSet[P comparable] struct {
-	set     map[P]bool
-	lengths []int // the distinct lengths of the prefixes
-}
-
-func (s *prefixSet[P]) add(p P, length int) {
-	if s.set == nil {
-		s.set = map[P]bool{}
-	}
-	s.set[p] = true
-	if !slices.Contains(s.lengths, length) {
-		s.lengths = append(s.lengths, length)
-	}
-}
-
-// match reports whether the set has a prefix of a value of this length. cut returns the first n characters or bits of
-// the value.
-func (s *prefixSet[P]) match(length int, cut func(n int) P) bool {
-	return slices.ContainsFunc(s.lengths, func(n int) bool { return n <= length && s.set[cut(n)] })
 }
 
 // policyAddress returns the addresses in the key of a policy. They follow the policy's name and ":" or "~".

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lazyreq/lazyreq/internal/option"
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/memstore"
 )
 
 // TestOptionsAreBounded checks that durations and counts above their upper bounds are refused, because sums of them
@@ -40,19 +39,6 @@ func TestOptionsAreBounded(t *testing.T) {
 	}
 	_, err := New(store, Options{Prepaid: &PrepaidOptions{Lifetime: time.Microsecond}})
 	require.ErrorContains(t, err, "layer: PrepaidOptions.Lifetime is 1µs, want 1ms to 1h0m0s")
-}
-
-// TestLongestOptions checks that the longest Timeout does not overflow, and that the largest Share means no
-// allotments.
-func TestLongestOptions(t *testing.T) {
-	store, err := memstore.New(memstore.Options{MaxKeys: math.MaxInt, MaxBytes: math.MaxInt64})
-	require.NoError(t, err)
-	prepaid, err := newPrepaid(store, PrepaidOptions{Timeout: ratelimit.MaxDuration, Share: math.MaxInt64})
-	require.NoError(t, err)
-	res, err := prepaid.DoOne(t.Context(), take(windowOf(1), "k", 1))
-	require.NoError(t, err)
-	require.True(t, res.Allowed)
-	require.NoError(t, prepaid.Close())
 }
 
 // TestLongestDenial checks that the cache remembers a denial even if the time until the next unit exceeds a

@@ -3,7 +3,6 @@ package layer
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
@@ -35,14 +34,7 @@ type ShadowOptions struct {
 type shadowLayer struct {
 	inner ratelimit.Store
 	o     ShadowOptions
-
-	passed, denied, failed atomic.Uint64
 }
-
-// ShadowStats counts the takes of shadow rules. Passed counts the takes that the rule would have allowed, Denied the
-// takes that it would have denied, and Failed the takes for which the store returned an error, such as
-// [ratelimit.ErrTooLarge].
-type ShadowStats struct{ Passed, Denied, Failed uint64 }
 
 // newShadow returns a layer around inner.
 func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
@@ -50,10 +42,6 @@ func newShadow(inner ratelimit.Store, o ShadowOptions) (*shadowLayer, error) {
 		o.Match = func(ratelimit.Op) bool { return true }
 	}
 	return &shadowLayer{inner: inner, o: o}, nil
-}
-
-func (s *shadowLayer) Stats() ShadowStats {
-	return ShadowStats{Passed: s.passed.Load(), Denied: s.denied.Load(), Failed: s.failed.Load()}
 }
 
 func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
@@ -129,24 +117,9 @@ func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res r
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}
 	}
-	if op.Kind == ratelimit.Take {
-		s.countDecision(ctx, op, res, err)
+	if s.o.Report != nil && op.Kind == ratelimit.Take && !res.Allowed {
+		s.o.Report(ctx, *op, res, err)
 	}
 	res.Allowed, res.Source = true, ratelimit.FromShadow
 	return res
-}
-
-func (s *shadowLayer) countDecision(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) {
-	switch {
-	case err != nil:
-		s.failed.Add(1)
-	case res.Allowed:
-		s.passed.Add(1)
-		return
-	default:
-		s.denied.Add(1)
-	}
-	if s.o.Report != nil {
-		s.o.Report(ctx, *op, res, err)
-	}
 }

@@ -38,7 +38,7 @@ func TestShadowPolicy(t *testing.T) {
 			require.Empty(t, rec.Header())
 		}
 	}
-	require.Equal(t, ShadowStats{Passed: 3, Denied: 2, Failed: 5}, s.Stats())
+	require.Len(t, s.reports, 2+5, "denials, and takes of more than the limit")
 	s.Spy.Before = func(context.Context) error { return errors.New("gone") }
 	require.Equal(t, http.StatusOK, s.asPolicy(1, shadowed(3))().Code)
 }
@@ -59,33 +59,5 @@ func TestShadowRuleInAPolicy(t *testing.T) {
 		require.Equal(t, `"api.60s";r=0;t=12`, rec.Header().Get("RateLimit"))
 		require.NotContains(t, rec.Body.String(), "shadow")
 	}
-	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
-}
-
-func TestShadowRuleBesideAnother(t *testing.T) {
-	s := newShadowTest(t, isShadow)
-	for _, rules := range [][]ratelimit.Rule{{shadowed(2), gcra(4)}, {gcra(4), shadowed(2)}} {
-		u, err := ratelimit.NewLimiter(s.shadowLayer, rules...)
-		require.NoError(t, err)
-		require.NoError(t, u.Reset(t.Context(), "k"))
-		var charged []ratelimit.Result
-		for i := range int64(3) {
-			v, err := u.Take(t.Context(), "k", 1)
-			require.NoError(t, err)
-			require.True(t, v.Allowed)
-			require.Equal(t, 3-i, v.Remaining)
-			require.EqualValues(t, 4, v.Limit)
-			charged = append(charged, v)
-		}
-		v, err := u.Take(t.Context(), "k", 2)
-		require.NoError(t, err)
-		require.False(t, v.Allowed)
-		for i, r := range v.Each() {
-			require.Equal(t, rules[i] == gcra(4), r.Violated && r.Source != ratelimit.FromShadow)
-		}
-		back, err := u.Refund(t.Context(), "k", charged[1])
-		require.NoError(t, err)
-		require.False(t, back, "a GCRA's last charge is another")
-		require.EqualValues(t, 1, s.remaining(shadowed(2)))
-	}
+	require.Len(t, s.reports, 2)
 }

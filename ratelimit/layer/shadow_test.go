@@ -103,7 +103,6 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, peek.Allowed)
 	require.True(t, peek.Violated)
-	require.Equal(t, ShadowStats{Passed: 3, Denied: 2}, s.Stats())
 	require.Len(t, s.reports, 2)
 	require.Equal(t, take(shadowed(3), "k", 1), s.reports[0].op)
 	require.False(t, s.reports[0].res.Allowed)
@@ -127,7 +126,7 @@ func TestShadowRuleNeverFails(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
 	require.ErrorIs(t, s.reports[1].err, ratelimit.ErrStore)
-	require.Equal(t, ShadowStats{Failed: 2}, s.Stats())
+	require.Len(t, s.reports, 2)
 
 	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: shadowed(3), Key: "k", Kind: ratelimit.Count}} {
 		_, err = s.shadowLayer.DoOne(t.Context(), op)
@@ -197,7 +196,7 @@ func TestShadowRulesInSeveralGroups(t *testing.T) {
 		require.Equal(t, want.violated, out[i].Violated, i)
 	}
 	require.EqualValues(t, 1, s.remaining(b))
-	require.Equal(t, ShadowStats{Passed: 3, Denied: 1}, s.Stats())
+	require.Len(t, s.reports, 1)
 
 	other := ratelimit.Op{Rule: a, Key: "between", N: 1, Kind: ratelimit.Take}
 	c := b.WithLimit(5)

@@ -140,7 +140,7 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 	for range 2 {
 		back := fault()
 		late, n := 0, 0
-		for began := time.Now(); time.Since(began) < 700*time.Millisecond || !s.Stats().Failover.Down; n++ {
+		for began := time.Now(); time.Since(began) < 700*time.Millisecond || !s.Stats().Down; n++ {
 			require.Less(t, n, 1000)
 			sent := time.Now()
 			res, err := l.Take(t.Context(), "k", 1)
@@ -161,7 +161,7 @@ func goneAndBack(t *testing.T, s *layer.Store, mode layer.Mode, fault func() (ba
 		isBack := time.Now()
 		require.Eventually(t, works, 20*time.Second, 5*time.Millisecond)
 		require.Less(t, watch.Since(isBack), time.Second, "back within a second")
-		require.False(t, s.Stats().Failover.Down)
+		require.False(t, s.Stats().Down)
 	}
-	require.Eventually(t, func() bool { return s.Stats().Failover.Abandoned == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Abandoned == 0 }, 20*time.Second, time.Millisecond)
 }
