@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
@@ -22,36 +21,26 @@ type answer interface {
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	g.clearRepresentation()
 	h := g.Header()
-	if g.x.srv.opts.WriteProblem == nil {
-		p.addHeader(h)
-		return p
-	}
 	pg := &page{g: g, r: r, p: ProblemOf(p)}
-	if !g.x.writing.CompareAndSwap(nil, pg.p) { // another error is being written
+	if g.x.srv.opts.WriteProblem == nil || !g.x.writing.CompareAndSwap(nil, pg.p) { // another error is being written
 		p.addHeader(h)
 		return p
 	}
 	before := h.Clone()
 	pg.p.addHeader(h)
 	problem.SetRetryAfter(h, pg.p.Status, pg.p.Err)
-	given := h.Clone()
-	switch {
-	case !g.x.writeProblem(pg):
+	if !g.x.writeProblem(pg) {
 		clear(h)
 		maps.Copy(h, before)
 		p.addHeader(h)
 		return p
-	case pg.code != 0 && !pg.failed:
-		return pg
 	}
-	for name := range given { // WriteProblem may have changed p.Header
-		if slices.Equal(h[name], given[name]) {
-			h[name] = before[name]
-		}
+	if pg.code == 0 {
+		g.clearRepresentation()
+		pg.p.addHeader(h)
+		return pg.p
 	}
-	g.clearRepresentation()
-	pg.p.addHeader(h)
-	return pg.p
+	return pg
 }
 
 // writeProblem calls Options.WriteProblem and reports whether it has returned. It logs a panic. After a panic or a
@@ -102,6 +91,10 @@ func (g *gate) send(a answer) {
 	g.deadline.extend(g.ResponseWriter)
 	defer g.deadline.suspend(g.ResponseWriter) // an answer without a body writes nothing after its header
 	g.observed().setStatus(a.status())
+	if pg, ok := g.ResponseWriter.(*page); ok { // WriteProblem has called WriteError
+		pg.code = 0
+		pg.body.Reset()
+	}
 	a.write(ungated{g})
 	g.wroteHeader.Store(true)
 	g.replaced.Store(true)
@@ -116,12 +109,11 @@ func (u ungated) Write(b []byte) (int, error) { return u.g.writeBody(b) }
 
 // page is the writer that Options.WriteProblem gets. It keeps the response until the properties are committed.
 type page struct {
-	g      *gate
-	r      *http.Request
-	p      *Problem // to send if nothing is written
-	code   int      // zero until something is written
-	body   bytes.Buffer
-	failed bool // WriteError has replaced it by p
+	g    *gate
+	r    *http.Request
+	p    *Problem // to send if nothing is written
+	code int      // zero until something is written
+	body bytes.Buffer
 }
 
 // Header returns the header of the response.
@@ -145,15 +137,6 @@ func (pg *page) Write(b []byte) (int, error) {
 	return pg.body.Write(b)
 }
 
-// fail is called if WriteProblem calls WriteError: the problem of err replaces the page.
-func (pg *page) fail(err error) {
-	if asProblem(err) != pg.p {
-		pg.g.x.seen.fail(err)
-		pg.p = ProblemOf(pg.g.x.problemFor(err))
-	}
-	pg.failed = true
-}
-
 func (pg *page) status() int { return pg.code }
 
 // write sends pg with its length, which the client needs if the connection is closed after it.
@@ -167,21 +150,4 @@ func (pg *page) write(w http.ResponseWriter) {
 	}
 	w.WriteHeader(pg.code)
 	_, _ = pg.body.WriteTo(w) // fails only if the client has gone away, or if the status has no body
-}
-
-// page returns the page that g writes to, or nil.
-func (g *gate) page() *page {
-	if g.x.writing.Load() == nil {
-		return nil
-	}
-	for w := g.ResponseWriter; ; {
-		switch below := w.(type) {
-		case *page:
-			return below
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = below.Unwrap()
-		default:
-			return nil
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -13,18 +14,17 @@ import (
 // certificateCheck is the minimum time between two checks of a certificate's files.
 const certificateCheck = time.Second
 
-// certificate is a key pair from two files. It has no goroutine: the files are checked when a client connects, and
-// read again if they have changed. Files that are missing or do not match, for example during a replacement, are
-// ignored.
+// certificate is a key pair from two files. It has no goroutine: the files are read when a client connects. Files that
+// are missing or do not match, for example during a replacement, are ignored.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	pair              atomic.Pointer[tls.Certificate]
 
-	mu      sync.Mutex
-	checked time.Time
-	loaded  [2]os.FileInfo // the files of the pair
-	failure string         // the last error of the files; "" if they are in use
+	mu        sync.Mutex
+	checked   time.Time
+	cert, key []byte // the contents of the pair's files
+	failure   string // the last error of the files; "" if they are in use
 }
 
 // Certificate reads a key pair from two PEM files, for the field GetCertificate of a [tls.Config]. When the files
@@ -66,28 +66,21 @@ func (c *certificate) refresh() {
 	}
 }
 
-// load reads the files unless they are those of the pair.
+// load reads the files. It reports whether they have changed.
 func (c *certificate) load() (changed bool, err error) {
-	var files [2]os.FileInfo
-	for i, name := range []string{c.certFile, c.keyFile} {
-		if files[i], err = os.Stat(name); err != nil {
-			return false, err
-		}
+	cert, err := os.ReadFile(c.certFile)
+	if err != nil {
+		return false, err
 	}
-	if c.pair.Load() != nil && unchanged(files[0], c.loaded[0]) && unchanged(files[1], c.loaded[1]) {
-		return false, nil
+	key, err := os.ReadFile(c.keyFile)
+	if err != nil || bytes.Equal(cert, c.cert) && bytes.Equal(key, c.key) {
+		return false, err
 	}
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return false, err
 	}
 	c.pair.Store(&pair)
-	c.loaded = files
+	c.cert, c.key = cert, key
 	return true, nil
-}
-
-// unchanged reports whether a and b are the same file with the same size and time. A file that replaces another by a
-// rename may have the same size and time.
-func unchanged(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

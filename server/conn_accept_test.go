@@ -134,7 +134,7 @@ func TestConnPanics(t *testing.T) {
 	for name, tt := range map[string]struct {
 		timeout time.Duration
 		resolve func()
-		h       server.ConnHandler
+		h       func(c *server.Conn) error
 		logged  map[string]any
 		stack   string
 	}{
@@ -186,7 +186,7 @@ func getMark(c *server.Conn) error { _, err := mark.Get(c.Context()); return err
 
 func TestWhichConnErrorsAreLogged(t *testing.T) {
 	failed := errors.New("failed")
-	after := func(err error) server.ConnHandler { // an error when the connection still works
+	after := func(err error) func(c *server.Conn) error { // an error when the connection still works
 		return func(*server.Conn) error { return fmt.Errorf("store: %w", err) }
 	}
 	whole := func(c *server.Conn) error {
@@ -194,7 +194,7 @@ func TestWhichConnErrorsAreLogged(t *testing.T) {
 		return fmt.Errorf("message: %w", err)
 	}
 	for name, tt := range map[string]struct {
-		h      server.ConnHandler
+		h      func(c *server.Conn) error
 		sent   string
 		logged string
 	}{

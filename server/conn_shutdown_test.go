@@ -67,23 +67,6 @@ func TestShutdownLetsAConnectionFinish(t *testing.T) {
 	})
 }
 
-// Several calls of Shutdown that wait for the same connection all return when it ends.
-func TestShutdownsWaitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, l := newServer(t, server.Options{})
-		work := make(chan struct{})
-		_ = connect(t, srv, func(c *server.Conn) error { <-work; return read(c) })
-		synctest.Wait()
-		one, two := shutdown(t.Context(), srv), shutdown(t.Context(), srv)
-		pending(t, one)
-		pending(t, two)
-		close(work)
-		require.NoError(t, <-one)
-		require.NoError(t, <-two)
-		require.Empty(t, l.at(""), "its first read is after the Shutdown")
-	})
-}
-
 // When Shutdown stops waiting, the remaining connections are cut off. This is not logged as a failure.
 func TestConnectionEnds(t *testing.T) {
 	impatient := errors.New("no more time")
@@ -214,7 +197,7 @@ func TestConnsOverTLS(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			require.True(t, c.Conn.(*tls.Conn).ConnectionState().HandshakeComplete)
+			require.True(t, c.Conn.(interface{ NetConn() net.Conn }).NetConn().(*tls.Conn).ConnectionState().HandshakeComplete)
 			close(began)
 			require.ErrorIs(t, read(c), http.ErrServerClosed)
 			_, err = io.WriteString(c, line)
@@ -246,7 +229,7 @@ func TestConnsOverTLS(t *testing.T) {
 			srv, _ := newServer(t, server.Options{})
 			p := newPipes()
 			serveConns(t, srv, tls.NewListener(p, conf), func(c *server.Conn) error {
-				err := c.Conn.(*tls.Conn).HandshakeContext(c.Context())
+				err := c.Conn.(interface{ NetConn() net.Conn }).NetConn().(*tls.Conn).HandshakeContext(c.Context())
 				<-c.Context().Done()
 				return err
 			})

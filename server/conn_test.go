@@ -24,13 +24,13 @@ import (
 )
 
 // serveConns runs h on l until the end of the test.
-func serveConns(t *testing.T, srv *server.Server, l net.Listener, h server.ConnHandler) {
+func serveConns(t *testing.T, srv *server.Server, l net.Listener, h func(c *server.Conn) error) {
 	t.Helper()
 	serving(t, srv, func() error { return srv.ServeConns(l, h) })
 }
 
 // connect serves h on a pipe and returns the client's end.
-func connect(t *testing.T, srv *server.Server, h server.ConnHandler) net.Conn {
+func connect(t *testing.T, srv *server.Server, h func(c *server.Conn) error) net.Conn {
 	t.Helper()
 	p := newPipes()
 	serveConns(t, srv, p, h)

@@ -103,28 +103,6 @@ func ExampleServer_HandleFunc() {
 	// 422 {"detail":"5000 is too much.","status":422,"title":"Unprocessable Entity"}
 }
 
-// Middleware is around all handlers, and around the 404 of unknown routes.
-func ExampleServer_Use() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
-		fmt.Println(r.Method, r.URL.Path)
-		next.ServeHTTP(w, r)
-	}))
-	srv.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *server.Request) error {
-		return server.WriteJSON(w, http.StatusOK, "Hello!")
-	})
-	show(srv, httptest.NewRequest("GET", "/hello", nil))
-	show(srv, httptest.NewRequest("GET", "/nowhere", nil))
-	// Output:
-	// GET /hello
-	// 200 "Hello!"
-	// GET /nowhere
-	// 404 {"status":404,"title":"Not Found"}
-}
-
 // The handlers of another package's router can use the properties, and answer errors like the server's own handlers.
 func ExampleServer_Wrap() {
 	srv, err := server.New(server.Options{})
@@ -145,35 +123,6 @@ func ExampleServer_Wrap() {
 	})
 	show(srv.Wrap(router), httptest.NewRequest("GET", "/cart", nil))
 	// Output: 200 saved
-}
-
-// The handler reads a session and then an account. The route starts both at the same time, so that a request only
-// waits for the slower one.
-func ExamplePrefetch() {
-	srv, err := server.New(server.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	account := reqctx.NewKey[string]("account")
-	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{
-		Resolve: func(ctx context.Context) (string, error) {
-			return "the account", nil // from a database
-		},
-	})
-	srv.HandleFunc("GET /account", func(w http.ResponseWriter, req *server.Request) error {
-		user, err := req.Session().User()
-		if err != nil {
-			return err
-		}
-		a, err := account.Get(req)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%s of %q\n", a, user)
-		return nil
-	}, server.Prefetch(session.Loaded, account))
-	show(srv, httptest.NewRequest("GET", "/account", nil))
-	// Output: 200 the account of ""
 }
 
 // A route of an account requires its user: the handler runs only for requests that have one.

@@ -30,7 +30,6 @@ type exchange struct {
 	made     *http.Request // the request that serve gave to the handlers; middleware may pass on a copy
 	refused  error         // if not nil, the response instead of the handlers'
 	accepted bool          // by one of the server's own listeners
-	chained  bool          // the middleware of Server.Use has begun
 	returned bool          // the handler has returned normally
 	aborted  atomic.Bool
 	seen     *observation            // nil if the server has no observers
@@ -180,26 +179,21 @@ func (x *exchange) removeForm(r *http.Request) {
 	}
 }
 
-// answerPanic logs a panic and answers it. It reports whether the response has to be cut off because it has begun.
+// answerPanic logs a panic and answers it. It reports whether the response has to be cut off because it has begun, or
+// because the goroutine ends: net/http then closes the connection or resets the HTTP/2 stream.
 func (x *exchange) answerPanic(v any) (cut bool) {
 	if v != http.ErrAbortHandler {
 		x.logPanic(v)
 	}
 	switch {
-	case x.aborted.Load():
+	case x.aborted.Load(), v == lazy.ErrGoexit:
 		return true
 	case x.gate.replaced.Load(): // the problem is complete
+		return false
 	case x.gate.wroteHeader.Load(), v == http.ErrAbortHandler:
 		return true
-	default:
-		if v == lazy.ErrGoexit && x.host.Request().ProtoMajor == 1 {
-			x.gate.Header().Set("Connection", "close") // net/http closes the connection
-		}
-		x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	}
-	if v == lazy.ErrGoexit { // net/http drops unsent data, and resets an HTTP/2 stream
-		_ = http.NewResponseController(x.gate.ResponseWriter).Flush()
-	}
+	x.gate.fail(&Problem{Status: http.StatusInternalServerError}, nil)
 	return false
 }
 

@@ -41,8 +41,9 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	if isNil(err) {
 		return
 	}
-	if pg := g.page(); pg != nil {
-		pg.fail(err)
+	p := asProblem(err)
+	if p == x.writing.Load() { // WriteProblem passes on its argument
+		g.problem(r, p)
 		return
 	}
 	x.seen.fail(err)
@@ -59,7 +60,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 		x.logFailure(err, "response cut off: the handler failed after it had begun to write")
 		x.abort()
 	default:
-		g.problem(r, x.problemFor(err))
+		g.problem(r, x.logged(p, err))
 	}
 }
 
@@ -76,10 +77,10 @@ func (g *gate) abandoned(r *http.Request) bool {
 	return err != nil
 }
 
-// problemFor returns the problem of a handler's error. It logs the error if it is a failure of the server.
-func (x *exchange) problemFor(err error) *Problem {
-	p := asProblem(err)
-	if p.status() < 500 || p == x.writing.Load() { // WriteProblem got it, so it is logged
+// logged returns p, the problem of a handler's error, for the response. It logs the error if it is a failure of the
+// server.
+func (x *exchange) logged(p *Problem, err error) *Problem {
+	if p.status() < 500 {
 		return p
 	}
 	x.logFailure(err, "request failed")

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -276,16 +274,4 @@ func TestCloseNotify(t *testing.T) {
 			require.True(t, <-gone)
 		})
 	}
-}
-
-// CloseNotify works even if the writer below does not have it, and also on nested gates.
-func TestCloseNotifyOfAnyWriter(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	ctx, leave := context.WithCancel(t.Context())
-	h := srv.Wrap(http.TimeoutHandler(srv.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		notify := w.(closeNotifier).CloseNotify()
-		leave()
-		<-notify
-	})), time.Hour, ""))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
 }

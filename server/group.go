@@ -56,7 +56,6 @@ func (g *Group) Use(middleware ...func(http.Handler) http.Handler) {
 		panic(fmt.Sprintf("server: group %q: Use after a route or a group", g.prefix))
 	}
 	refuseNil("Use", middleware)
-	g.srv.opaque.Store(true)
 	g.use = append(g.use, middleware...)
 }
 
@@ -86,10 +85,7 @@ func (g *Group) add(pattern string, given any, options []RouteOption, h http.Han
 	}
 	s.check(fmt.Sprintf("route %q", pattern), o)
 	answer := g.around(pattern, o.before(h))
-	if _, isMux := given.(*http.ServeMux); isMux || isSubtree(pattern) {
-		s.opaque.Store(true)
-	}
-	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		gate := w.(*gate)
 		gate.routed = true
 		if seen := gate.x.seen; seen != nil {

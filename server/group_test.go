@@ -174,7 +174,7 @@ func TestRoutes(t *testing.T) {
 	srv.HandleFunc("GET /{$}", nothing)
 	api := srv.Group("/api/", server.Require(account), server.Prefetch(flags))
 	api.HandleFunc("GET /notes", nothing)
-	api.Group("/admin/", server.Require(session.LoggedIn, role("admin"))).Handle("/", plain, server.Require(account, flags))
+	api.Group("/admin/", server.Require(session.LoggedIn, role("admin"))).Handle("/", http.NotFoundHandler(), server.Require(account, flags))
 	require.Panics(t, func() { api.HandleFunc("GET /notes", nothing) })
 	var routes []server.Route
 	for r := range srv.Routes() {

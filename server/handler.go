@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 
 	"github.com/lazyreq/lazyreq/internal/option"
 )
@@ -14,8 +13,8 @@ import (
 // is logged and answered with 500. If the handler has begun its response, an error cuts the connection, so that the
 // client does not mistake a part for the whole.
 //
-// A panic or a [runtime.Goexit] is logged and answered with 500, and no property is committed. Over HTTP/2, a client
-// gets a stream error after the response to a Goexit, because net/http ends a stream only when the handler returns.
+// A panic is logged and answered with 500, and no property is committed. A [runtime.Goexit] is logged and ends the
+// connection or the HTTP/2 stream.
 type HandlerFunc func(w http.ResponseWriter, req *Request) error
 
 // HandleFunc routes requests that match pattern, as [http.ServeMux] defines it, to h. It panics if the pattern is
@@ -35,58 +34,29 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 	s.root.Handle(pattern, h, options...)
 }
 
-// registeredAt matches the source position that the mux adds to a pattern in a panic. It would be that of s.handle.
-var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
-
-// handle adds h to the mux as the handler of a route.
-func (s *Server) handle(pattern string, h http.HandlerFunc) {
-	defer func() {
-		if v := recover(); v != nil {
-			panic("server: " + registeredAt.ReplaceAllString(fmt.Sprint(v), ""))
-		}
-	}()
-	s.mux.Handle(pattern, h)
-}
-
 // Use puts standard middleware around everything that the server answers: its handlers, the 404 and 405 of unknown
 // routes, OPTIONS, and the 403 of cross-origin requests. The first is the outermost. It is for concerns of all
 // requests, such as request ids, CORS, compression and tracing. Call Use before the first request. Middleware of a
 // later call is inside that of an earlier one. Use panics if a middleware is nil or returns nil.
 //
-// A middleware runs once for a request and has its properties in the request's context. Its response passes the gate,
-// which commits the properties, and [WriteError] answers its errors. It may answer in place of the handler and may
-// replace the writer. The context that it passes on must be derived from the request's. Otherwise the request begins
+// A middleware has the request's properties in its context. Its response passes the gate, which commits the
+// properties, and [WriteError] answers its errors. It may answer in place of the handler and may replace the writer. The context that it passes on must be derived from the request's. Otherwise the request begins
 // again: properties are resolved, policies charged and observers called a second time. Handlers given to
 // [Server.Wrap] do not have this middleware, but that of their own router.
 func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
 	refuseNil("Use", middleware)
-	s.opaque.Store(true)
-	if s.innermost == nil {
-		outermost := &nextHandler{http.HandlerFunc(s.route)}
-		s.innermost = outermost
-		s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			x := w.(*gate).x
-			if x.chained { // the server is mounted in itself
-				s.route(w, r)
-				return
-			}
-			x.chained = true
-			outermost.ServeHTTP(w, r)
-		})
-	}
 	for i, m := range middleware {
-		inner := &nextHandler{http.HandlerFunc(s.route)}
-		h := m(inner)
+		next := &nextHandler{http.HandlerFunc(s.route)}
+		h := m(next)
 		if h == nil {
 			panic(fmt.Sprintf("server: Use: middleware %d returned a nil handler", i))
 		}
-		s.innermost.Handler = h
-		s.innermost = inner
+		*s.innermost = h
+		s.innermost = &next.Handler
 	}
 }
 
-// nextHandler is the handler inside a middleware: the mux, or the next middleware once there is one. It lets each
-// middleware be made only once.
+// nextHandler is the handler inside a middleware: the mux, or the middleware of a later Use.
 type nextHandler struct{ http.Handler }
 
 // route passes r to the mux.
@@ -112,7 +82,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 }
 
 // ServeHTTP answers one request. A server that is mounted in itself continues the same request, with the same
-// properties and one commit.
+// properties and one commit. Its middleware runs again.
 //
 // Within another [http.Server], the response ends only when the request's tasks, resolutions and Close functions have
 // returned. On the server's own listeners, the response does not wait for them.

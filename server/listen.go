@@ -27,8 +27,7 @@ func (s *Server) ListenAndServe(addr string) error {
 }
 
 // Serve serves HTTP on l until Shutdown or Close, closes it, and returns [http.ErrServerClosed]. It may be called for
-// several listeners. It returns an [*OptionError] if Options.Params.Routes has a pattern that no route has. If there
-// is a middleware or a route of a subtree, whose handler may be a router, it logs a warning instead.
+// several listeners. It logs a warning if Options.Params.Routes has a pattern that no route has.
 //
 // A listener of [net.Listen] uses Multipath TCP, and Shutdown can reset connections that arrive while it is closed.
 // [net.ListenConfig.SetMultipathTCP] turns that off, as ListenAndServe does.
@@ -36,10 +35,7 @@ func (s *Server) Serve(l net.Listener) error { return s.serveOn(l, l) }
 
 // serveOn serves HTTP on l, which is accepted itself or wraps it.
 func (s *Server) serveOn(l, accepted net.Listener) error {
-	if err := s.checkBudgets(); err != nil {
-		_ = l.Close()
-		return err
-	}
+	s.checkBudgets()
 	return s.httpServer().Serve(l, accepted)
 }
 
@@ -75,19 +71,17 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // ListenAndServe and similar methods return when Shutdown begins, so main has to wait for Shutdown, as
 // [Server.RunUntil] does. A Server within another [http.Server] only needs a Shutdown for its raw connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.conns.close(closer.drain)
+	s.drain()
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.endings.Close() // the requests have logged their errors
-		s.conns.running.Wait()
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 		err = ctx.Err()
-		s.conns.close(closer.cut)
 	}
 	s.abort(errShutdown)
 	if err != nil && err == ctx.Err() {
@@ -128,8 +122,8 @@ func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
 
 // Close closes all listeners and connections and cancels all requests. It does not wait.
 func (s *Server) Close() error {
+	s.drain()
 	s.abort(errShutdown)
-	s.conns.close(closer.cut)
 	return s.httpServer().Close()
 }
 

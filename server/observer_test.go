@@ -313,13 +313,3 @@ func TestAccessLog(t *testing.T) {
 		require.Len(t, line, 8)
 	}
 }
-
-func TestAccessLogWithoutLogger(t *testing.T) {
-	var out bytes.Buffer
-	before := slog.Default()
-	defer slog.SetDefault(before)
-	srv, _ := newServer(t, server.Options{Observers: []server.Observer{server.AccessLog(nil)}})
-	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
-	send(srv, httptest.NewRequest("GET", "/", nil))
-	require.Contains(t, out.String(), "msg=request method=GET")
-}

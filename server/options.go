@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
-	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -48,9 +46,9 @@ type Options struct {
 	// p is a copy, as [ProblemOf] returns it. Its Detail may contain text of the client. Its Err must not be shown to
 	// clients. w already has the header of the response, with p.Header and Retry-After. A Write without WriteHeader
 	// sends p.Status. WriteProblem may use another status, for example for a redirect to a login page. If it writes
-	// nothing, p is sent as problem+json with its changes, and its Header replaces the fields of w. If it panics, the
-	// panic is logged and the unchanged problem is sent. If it calls WriteError, its output is discarded and
-	// problem+json is sent.
+	// nothing, p is sent as problem+json with its changes, but fields that it removes from p.Header are sent, too. If it
+	// panics, the panic is logged and the unchanged problem is sent. If it calls WriteError, its output is discarded
+	// and problem+json is sent.
 	//
 	// WriteProblem runs before the commit, so it may write to the session, unless the handler has tried to hijack the
 	// connection. If that commit fails, WriteProblem is called again with the problem of the failure and can no
@@ -62,7 +60,7 @@ type Options struct {
 	// Logger gets failed requests (5xx), panics and failed clean-ups. The zero value means [slog.Default].
 	Logger *slog.Logger
 	// Observers are called for every request in this order. Observers that implement [reqctx.Observer] are also
-	// called for every resolution of a property, and in reverse order when it ends. None may be nil or given twice.
+	// called for every resolution of a property, and in reverse order when it ends. None may be nil.
 	Observers []Observer
 	// Callers records for observers which line of code first read a property, see [reqctx.Info]. It costs about a
 	// microsecond for each resolution.
@@ -140,12 +138,8 @@ func (o Options) check() error {
 		}
 	}
 	for i, observer := range o.Observers {
-		field := fmt.Sprintf("Options.Observers[%d]", i)
 		if option.IsNil(observer) {
-			return option.Errorf("server", field, "is nil")
-		}
-		if reflect.ValueOf(observer).Comparable() && slices.Contains(o.Observers[:i], observer) {
-			return option.Errorf("server", field, "is given twice, and would count each request twice")
+			return option.Errorf("server", fmt.Sprintf("Options.Observers[%d]", i), "is nil")
 		}
 	}
 	return option.Count("server", "Options.MaxHeaderBytes", o.MaxHeaderBytes, 0)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,111 +32,76 @@ func explode() { panic("boom") }
 func exit() { runtime.Goexit() }
 
 func TestPanicIsLoggedOnceAndAnswered500(t *testing.T) {
-	ok := func(http.ResponseWriter, *server.Request) error { return nil }
 	for name, tt := range map[string]struct {
 		provide func(srv *server.Server)
-		h       server.HandlerFunc
 		logged  map[string]any // besides the request
 		stack   string
 	}{
 		"property": {
-			provide: func(srv *server.Server) { resolving(srv, 0, explode) }, h: marked(ok),
-			logged: map[string]any{"panic": "boom", "property": "mark"}, stack: "explode",
+			provide: func(srv *server.Server) { resolving(srv, 0, explode) },
+			logged:  map[string]any{"panic": "boom", "property": "mark"}, stack: "explode",
 		},
 		"Commit": {
 			provide: func(srv *server.Server) {
 				provide(srv, func(h http.Header) error { h.Set("Set-Cookie", "promise=1"); explode(); return nil }, nil)
 			},
-			h: marked(ok), logged: map[string]any{"panic": "boom"}, stack: "explode",
-		},
-		"goexit in the handler": {
-			h:      func(http.ResponseWriter, *server.Request) error { exit(); return nil },
-			logged: map[string]any{"panic": lazy.ErrGoexit.Error()}, stack: "exit",
-		},
-		"goexit in a property": {
-			provide: func(srv *server.Server) { resolving(srv, 0, exit) }, h: marked(ok),
-			logged: map[string]any{"panic": lazy.ErrGoexit.Error()}, stack: "exit",
+			logged: map[string]any{"panic": "boom"}, stack: "explode",
 		},
 		"goexit in a property on its own goroutine": {
-			provide: func(srv *server.Server) { resolving(srv, time.Minute, exit) }, h: marked(ok),
-			logged: map[string]any{"error": lazy.ErrGoexit.Error()},
-		},
-		"goexit in Commit": {
-			provide: func(srv *server.Server) {
-				provide(srv, func(http.Header) error { exit(); return nil }, nil)
-			},
-			h:      marked(func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "body") }),
-			logged: map[string]any{"panic": lazy.ErrGoexit.Error()}, stack: "exit",
-		},
-		"no such status": {
-			h:      func(w http.ResponseWriter, _ *server.Request) error { w.WriteHeader(7); return nil },
-			logged: map[string]any{}, stack: "WriteHeader",
+			provide: func(srv *server.Server) { resolving(srv, time.Minute, exit) },
+			logged:  map[string]any{"error": lazy.ErrGoexit.Error()},
 		},
 	} {
-		for protocol, listen := range protocols {
-			t.Run(name+", "+protocol, func(t *testing.T) {
-				srv, l := newServer(t, server.Options{})
-				if tt.provide != nil {
-					tt.provide(srv)
-				}
-				srv.HandleFunc("GET /path", func(w http.ResponseWriter, req *server.Request) error {
-					w.Header().Set("Set-Cookie", "mine=1")
-					w.Header().Set("Content-Encoding", "gzip")
-					return tt.h(w, req)
-				})
-				srv.HandleFunc("GET /alive", ok)
-				url, c := listen(t, srv)
-				res, err := request(t, c, "GET", url+"/path")
-				if tt.stack == "exit" && protocol == "HTTP/2" {
-					require.ErrorContains(t, err, "stream error", "after the whole response")
-				} else {
-					require.NoError(t, err)
-				}
-				requireProblem(t, 500, internalError, res)
-				require.Equal(t, tt.stack == "exit" && protocol == "HTTP/1", res.Close, "net/http closes the connection")
-				require.Empty(t, res.Header.Get("Content-Encoding"))
-				if tt.stack != "" {
-					require.Empty(t, res.Cookies())
-				}
-				line := l.only(t)
-				require.Equal(t, "GET", line["method"])
-				require.Equal(t, "/path", line["path"])
-				for name, v := range tt.logged {
-					require.Equal(t, v, line[name], name)
-				}
-				if tt.stack != "" {
-					require.Contains(t, line["stack"], tt.stack)
-				}
-
-				res, err = request(t, c, "GET", url+"/alive")
-				require.NoError(t, err)
-				require.Equal(t, 200, res.StatusCode)
-				require.NoError(t, srv.Shutdown(t.Context()))
-				l.only(t)
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			tt.provide(srv)
+			srv.HandleFunc("GET /path", func(w http.ResponseWriter, req *server.Request) error {
+				w.Header().Set("Set-Cookie", "mine=1")
+				w.Header().Set("Content-Encoding", "gzip")
+				_, err := mark.Get(req)
+				return err
 			})
-		}
+			res := ask(srv, "GET", "/path")
+			requireProblem(t, 500, internalError, res)
+			require.Empty(t, res.Header.Get("Content-Encoding"))
+			require.Equal(t, tt.stack == "", len(res.Cookies()) > 0)
+			line := l.only(t)
+			require.Equal(t, []any{"GET", "/path"}, []any{line["method"], line["path"]})
+			for name, v := range tt.logged {
+				require.Equal(t, v, line[name], name)
+			}
+			if tt.stack != "" {
+				require.Contains(t, line["stack"], tt.stack)
+			}
+		})
 	}
 }
 
-// net/http closes the connection before the end of a body of unknown length.
-func TestPageOfAHandlerThatExits(t *testing.T) {
-	for _, method := range []string{"GET", "POST", "HEAD"} {
-		for protocol, listen := range protocols {
-			t.Run(method+", "+protocol, func(t *testing.T) {
-				srv, _ := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
-					http.Redirect(w, r, "/sorry", http.StatusSeeOther)
-				}})
-				srv.HandleFunc("/", func(http.ResponseWriter, *server.Request) error { exit(); return nil })
-				url, c := listen(t, srv)
-				c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-				res, err := request(t, c, method, url)
-				if protocol == "HTTP/2" && method != "HEAD" {
-					require.ErrorContains(t, err, "stream error", "after the whole response")
+// TestGoexitEndsTheConnection checks that a handler which ends its goroutine is logged, and that others are served.
+func TestGoexitEndsTheConnection(t *testing.T) {
+	for protocol, cut := range map[string]string{"HTTP/1": "EOF", "HTTP/2": "stream error"} {
+		for path, h := range map[string]server.HandlerFunc{
+			"/handler":  func(http.ResponseWriter, *server.Request) error { exit(); return nil },
+			"/property": marked(nothing),
+			"/write":    marked(func(w http.ResponseWriter, _ *server.Request) error { return writeText(w, "body") }),
+		} {
+			t.Run(protocol+path, func(t *testing.T) {
+				srv, l := newServer(t, server.Options{})
+				if path == "/property" {
+					resolving(srv, 0, exit)
 				} else {
-					require.NoError(t, err)
+					provide(srv, func(http.Header) error { exit(); return nil }, nil)
 				}
-				require.Equal(t, 303, res.StatusCode)
-				require.Equal(t, method == "GET", strings.HasPrefix(res.body, "<a "))
+				srv.HandleFunc("GET "+path, h)
+				srv.HandleFunc("GET /alive", nothing)
+				url, c := protocols[protocol](t, srv)
+				_, err := request(t, c, "GET", url+path)
+				require.ErrorContains(t, err, cut)
+				require.Equal(t, 200, statusOf(t, c, url+"/alive"))
+				line := l.only(t)
+				require.Equal(t, path, line["path"])
+				require.Equal(t, lazy.ErrGoexit.Error(), line["panic"])
+				require.Contains(t, line["stack"], "exit")
 			})
 		}
 	}
@@ -252,6 +216,7 @@ var panicPhases = map[string]panicPhase{
 	"task after the handler": {want: 200, handle: func(_ http.ResponseWriter, req *server.Request) error {
 		return req.Go("task", func(ctx context.Context) error { <-ctx.Done(); panic("boom") })
 	}},
+	"no such status": {want: 500, handle: func(w http.ResponseWriter, _ *server.Request) error { w.WriteHeader(7); return nil }},
 	"after an informational response": {want: 500, handle: func(w http.ResponseWriter, _ *server.Request) error {
 		w.WriteHeader(http.StatusEarlyHints)
 		panic("boom")

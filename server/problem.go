@@ -62,7 +62,7 @@ func (p *Problem) Error() string {
 func (p *Problem) Unwrap() error { return p.Err }
 
 // MarshalJSON returns the object of problem+json.
-func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Append(nil, p.status(), p.members()) }
+func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Marshal(p.status(), p.members()) }
 
 // members returns the members of the JSON object except the status.
 func (p *Problem) members() map[string]any {

@@ -291,7 +291,7 @@ func TestUnknownRequirementsPanic(t *testing.T) {
 		err := panicOf(func() { srv.HandleFunc("GET /x", nothing, server.Require(session.Loaded), option) })
 		require.ErrorIs(t, err, reqctx.ErrNoProperty)
 		require.ErrorContains(t, err, `server: route "GET /x": reqctx: no such property: "`)
-		require.ErrorIs(t, panicOf(func() { srv.Handle("GET /x", plain, option) }), reqctx.ErrNoProperty)
+		require.ErrorIs(t, panicOf(func() { srv.Handle("GET /x", http.NotFoundHandler(), option) }), reqctx.ErrNoProperty)
 	}
 	srv.HandleFunc("GET /x", nothing) // none of them was registered
 	require.PanicsWithValue(t, "server: Require: item 1 is nil", func() { server.Require(session.Loaded, nil) })
@@ -301,26 +301,6 @@ func TestUnknownRequirementsPanic(t *testing.T) {
 
 // ratelimitLike is a requirement with pointer methods.
 type ratelimitLike struct{ denial }
-
-// After a middleware has timed out, the requirements go on. This test is for the race detector.
-func TestRequirementsUnderATimeoutRaces(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	provideBoth(srv)
-	srv.HandleFunc("GET /both", nothing, server.Prefetch(flags), server.Require(account, flags))
-	var handlers sync.WaitGroup
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer handlers.Done()
-			next.ServeHTTP(w, r)
-		}), 2*time.Millisecond, "too slow")
-	})
-	for range 200 {
-		handlers.Add(1)
-		require.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, ask(srv, "GET", "/both").StatusCode)
-	}
-	handlers.Wait()
-	require.NoError(t, srv.Shutdown(t.Context()))
-}
 
 func TestRequirementsAllocateNoMoreThanResolve(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})

@@ -51,13 +51,13 @@ func TestRequiringInAWrappedRouter(t *testing.T) {
 
 func TestRequiringWithoutAServer(t *testing.T) {
 	rec := httptest.NewRecorder()
-	server.Requiring(session.Loaded)(plain).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
+	server.Requiring(session.Loaded)(http.NotFoundHandler()).ServeHTTP(rec, httptest.NewRequest("GET", "/", nil))
 	requireProblem(t, 500, internalError, answer{rec.Result(), rec.Body.String()})
 }
 
 func TestRequiringAnUnknownProperty(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
-	requireProblem(t, 500, internalError, ask(srv.Wrap(server.Requiring(book)(plain)), "GET", "/"))
+	requireProblem(t, 500, internalError, ask(srv.Wrap(server.Requiring(book)(http.NotFoundHandler())), "GET", "/"))
 	require.Contains(t, l.only(t)["error"], reqctx.ErrNoProperty.Error())
 }
 
@@ -141,20 +141,4 @@ func TestUnknownPoliciesPanic(t *testing.T) {
 	}
 	require.PanicsWithValue(t, "server: Require: item 1 is nil", func() { server.Require(p, (*ratelimit.Policy)(nil)) })
 	srv.HandleFunc("GET /x", nothing, server.Require(p))
-}
-
-// A middleware requires a policy in a router of another package. If the route also requires the policy, the request
-// is charged once.
-func TestRequiringAPolicy(t *testing.T) {
-	p := policy(t, "p")
-	srv, store := newLimited(t, p)
-	p2 := http.NewServeMux()
-	p2.Handle("GET /", server.Requiring(p)(server.Requiring(session.Loaded, p)(plain)))
-	h := srv.Wrap(router(p2))
-	for i := range 4 {
-		res := ask(h, "GET", "/")
-		require.Equal(t, map[bool]int{true: 200, false: 429}[i < 3], res.StatusCode)
-		require.NotEmpty(t, res.Header.Get("RateLimit"))
-	}
-	require.Len(t, store.keys, 4)
 }

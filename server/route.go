@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/lazyreq/lazyreq/internal/option"
 )
 
 // Route describes a route of a [Server].
@@ -79,24 +77,17 @@ func isBelow(prefix, pattern string) bool {
 	return true
 }
 
-// checkBudgets returns an error if Options.Params.Routes has patterns that no route has, because their budgets would have
-// no effect. A middleware, a mux or the handler of a subtree may be a router with such patterns. If the server has one,
-// checkBudgets only logs a warning.
-func (s *Server) checkBudgets() error {
+// checkBudgets logs a warning if Options.Params.Routes has patterns that no route has, because their budgets have no
+// effect unless another router has these patterns.
+func (s *Server) checkBudgets() {
 	unknown := maps.Clone(s.opts.Params.Routes)
 	for r := range s.Routes() {
 		delete(unknown, r.Pattern)
 	}
-	if len(unknown) == 0 {
-		return nil
+	if len(unknown) > 0 {
+		s.log.Warn("server: Options.Params.Routes has patterns that no route of the server has",
+			"patterns", slices.Sorted(maps.Keys(unknown)))
 	}
-	patterns := slices.Sorted(maps.Keys(unknown))
-	err := option.Errorf("server", "Options.Params.Routes", "has patterns that no route of the server has: %q", patterns)
-	if s.opaque.Load() {
-		s.log.Warn(err.Error() + ". A middleware or a handler may have them.")
-		return nil
-	}
-	return err
 }
 
 // isSubtree reports whether a pattern matches paths of any length.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/graceful"
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -28,20 +27,19 @@ type Server struct {
 	mux      *http.ServeMux
 	log      *slog.Logger
 
-	handler   http.Handler // the middleware around the mux
-	innermost *nextHandler // inside the last middleware; nil if there is none
-	root      *Group       // contains all routes
+	handler   http.Handler  // the middleware around the mux
+	innermost *http.Handler // inside the last middleware
+	root      *Group        // contains all routes
 
 	routesMu sync.Mutex // guards routes and groups, which are only appended to
 	routes   []Route
 	groups   []*Group
 
 	observers *observers
-	opaque    atomic.Bool // a middleware, a mux or the handler of a subtree may be a router
 
-	endings *lazy.Scope // runs the clean-ups of requests after their handlers
-	conns   connSet
-
+	endings  *lazy.Scope     // runs the clean-ups of requests after their handlers, and raw connections
+	draining context.Context // ends when Shutdown or Close begins
+	drain    context.CancelFunc
 	base     context.Context // the parent of requests on the server's own listeners
 	abort    context.CancelCauseFunc
 	httpOnce sync.Once
@@ -64,8 +62,9 @@ func New(o Options) (*Server, error) {
 		log:       o.Logger,
 		endings:   lazy.NewScope(context.Background()),
 	}
-	s.handler = http.HandlerFunc(s.route)
+	s.handler, s.innermost = http.HandlerFunc(s.route), &s.handler
 	s.root = &Group{srv: s}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.provide(); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -112,40 +111,6 @@ func (s slowSessions) Load(ctx context.Context, l storage.Locator, d storage.Dig
 		return s.Store.Load(ctx, l, d, lim)
 	case <-ctx.Done():
 		return storage.Record{}, context.Cause(ctx)
-	}
-}
-
-func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
-		t.Run(name, func(t *testing.T) {
-			srv, logged := newStored(t, open(t))
-			srv.HandleFunc("POST /field/{name}", func(w http.ResponseWriter, req *server.Request) error {
-				return errors.Join(req.Session().Set(req.PathValue("name"), true), visits.Add(req, 1))
-			})
-			srv.HandleFunc("GET /fields", func(w http.ResponseWriter, req *server.Request) error {
-				n := 0
-				for i := range 1000 {
-					v, err := req.Session().Get(fmt.Sprint("f", i))
-					if err != nil {
-						return err
-					}
-					if v == true {
-						n++
-					}
-				}
-				added, err := visits.Get(req)
-				fmt.Fprint(w, n, " ", added)
-				return err
-			})
-			cookie := login(t, srv)
-			concurrently(1000, func(i int) {
-				if res := askAs(srv, cookie, "POST", fmt.Sprint("/field/f", i)); res.StatusCode != http.StatusOK {
-					t.Errorf("field %d: %d %s", i, res.StatusCode, res.body)
-				}
-			})
-			require.Equal(t, "1000 1000", askAs(srv, cookie, "GET", "/fields").body)
-			require.Empty(t, logged.at("ERROR"))
-		})
 	}
 }
 

@@ -229,22 +229,6 @@ func TestNewCertificateIsServed(t *testing.T) {
 	})
 }
 
-// A file that replaces another by a rename can have the same size and time.
-func TestNewCertificateOfTheSameSizeAndTimeIsServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, _ := newServer(t, server.Options{})
-		old, next := newPair(t, "old"), newPair(t, "new")
-		require.Equal(t, []int{len(old.cert), len(old.key)}, []int{len(next.cert), len(next.key)})
-		f := newPEMFiles(t, old)
-		p := serveTLS(t, srv, f)
-		requireServed(t, p, "old")
-		beside := newPEMFiles(t, next)
-		require.NoError(t, os.Rename(beside.cert, f.cert))
-		require.NoError(t, os.Rename(beside.key, f.key))
-		requireServed(t, p, "new")
-	})
-}
-
 // While the files are wrong, the old pair is served and the error is logged once. Correct files are served.
 func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 	for name, spoil := range map[string]func(f *pemFiles, next pair){
@@ -282,24 +266,6 @@ func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A file that disappears and comes back unchanged is not a new certificate.
-func TestCertificateFilesRestored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, l := newServer(t, server.Options{})
-		f := newPEMFiles(t, newPair(t, "own"))
-		p := serveTLS(t, srv, f)
-		requireServed(t, p, "own")
-		for n := range 2 {
-			require.NoError(t, os.Rename(f.key, f.key+"~"))
-			requireServed(t, p, "own")
-			require.Len(t, l.at("ERROR"), n+1)
-			require.NoError(t, os.Rename(f.key+"~", f.key))
-			requireServed(t, p, "own")
-		}
-		require.Empty(t, l.at("INFO"))
-	})
 }
 
 // Clients that connect while the files change all get a certificate.

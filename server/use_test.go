@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -174,20 +173,6 @@ func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
 	}
 }
 
-// Middleware runs once for a request, wherever the server is mounted.
-func TestMiddlewareRunsOnce(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	notes := make(chan string, 10)
-	srv.Use(noting("once", notes))
-	srv.HandleFunc("GET /leaf", func(http.ResponseWriter, *server.Request) error { return nil })
-	srv.Handle("/in/", http.StripPrefix("/in", srv))
-	for _, h := range []http.Handler{srv, srv.Wrap(srv), srv.Wrap(router2(srv))} {
-		require.Equal(t, 200, ask(h, "GET", "/in/leaf").StatusCode)
-		<-notes
-		require.Empty(t, notes)
-	}
-}
-
 // Each middleware is made once, and a later Use is within an earlier one.
 func TestUseSeveralTimes(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
@@ -293,17 +278,4 @@ func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 	rec := send(srv, r.WithContext(reqctx.Preset(r.Context(), mark, "fake")))
 	require.Equal(t, "\"fake\"\n", rec.body)
 	require.Equal(t, "fake", rec.Header.Get("X-Mark"), "a preset is committed like a value of Set")
-}
-
-// A middleware that replaces the context makes the request begin again, with all that its route requires.
-func TestUseThatLosesTheContext(t *testing.T) {
-	srv, _ := newServer(t, server.Options{})
-	provideBoth(srv)
-	srv.Use(func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(context.Background()))
-		})
-	})
-	srv.HandleFunc("GET /", nothing, server.Require(account))
-	require.Equal(t, 200, ask(srv, "GET", "/").StatusCode)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,10 +35,6 @@ func TestWriteProblemThatFails(t *testing.T) {
 		"no such status": {
 			write:  func(w http.ResponseWriter, _ *http.Request, _ *server.Problem) { w.WriteHeader(0) },
 			status: 409, want: taken, logged: "server: WriteHeader with status 0",
-		},
-		"goexit": {
-			write:  func(http.ResponseWriter, *http.Request, *server.Problem) { runtime.Goexit() },
-			status: 500, want: internalError, logged: lazy.ErrGoexit.Error(),
 		},
 		"nothing": {
 			write:  func(http.ResponseWriter, *http.Request, *server.Problem) {},
@@ -74,7 +69,7 @@ func TestWriteProblemThatFails(t *testing.T) {
 				require.NoError(t, err)
 				requireProblem(t, tt.status, tt.want, res)
 				require.Empty(t, res.Header["Location"])
-				require.Equal(t, name != "goexit", res.Header.Get("X-Mark") == "1")
+				require.Equal(t, "1", res.Header.Get("X-Mark"))
 			}
 			require.Equal(t, 2, calls)
 			require.Equal(t, server.Errorf(409, "Taken."), problem)
@@ -137,39 +132,32 @@ func TestWriteProblemThatCallsWriteError(t *testing.T) {
 		"a failure instead": {server.Errorf(409, "Taken."), other, internalError, 500, []string{other.Error()}},
 		"two failures":      {errSave, other, internalError, 500, []string{errSave.Error(), other.Error()}},
 	} {
-		for wrapped, wrap := range map[string]func(http.Handler) http.Handler{
-			"": func(h http.Handler) http.Handler { return h }, ", through a middleware": through,
-		} {
-			t.Run(name+wrapped, func(t *testing.T) {
-				calls := 0
-				srv, l := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
-					calls++
-					w.Header().Set("Content-Type", "text/html")
-					w.Header().Set("Content-Encoding", "gzip")
-					w.WriteHeader(http.StatusAccepted)
-					fmt.Fprint(w, "half a page")
-					if tt.written != nil {
-						server.WriteError(passer{w}, r, tt.written)
-					} else {
-						server.WriteError(w, r, p)
-					}
-					fmt.Fprint(w, "the rest")
-				}})
-				provideMark(srv)
-				srv.Use(wrap)
-				srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return tt.failed }))
-				url, c := listen(t, srv)
-				res, err := request(t, c, "GET", url)
-				require.NoError(t, err)
-				requireProblem(t, tt.status, tt.want, res)
-				require.Equal(t, "1", res.Header.Get("X-Mark"))
-				require.Equal(t, 1, calls)
-				require.Len(t, l.at(""), len(tt.logged))
-				for i, text := range tt.logged {
-					require.Equal(t, text, l.at("ERROR")[i]["error"])
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			srv, l := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
+				calls++
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(http.StatusAccepted)
+				fmt.Fprint(w, "half a page")
+				if tt.written != nil {
+					server.WriteError(w, r, tt.written)
+				} else {
+					server.WriteError(w, r, p)
 				}
-			})
-		}
+			}})
+			provideMark(srv)
+			srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return tt.failed }))
+			url, c := listen(t, srv)
+			res, err := request(t, c, "GET", url)
+			require.NoError(t, err)
+			requireProblem(t, tt.status, tt.want, res)
+			require.Equal(t, "1", res.Header.Get("X-Mark"))
+			require.Equal(t, 1, calls)
+			require.Len(t, l.at(""), len(tt.logged))
+			for i, text := range tt.logged {
+				require.Equal(t, text, l.at("ERROR")[i]["error"])
+			}
+		})
 	}
 }
 
@@ -254,29 +242,4 @@ func TestObserverOfAnErrorInWriteProblem(t *testing.T) {
 			require.NoError(t, seen.Err)
 		}
 	}
-}
-
-// The response of a middleware is complete even if it answers while WriteProblem still runs for the handler.
-func TestWriteErrorInWriteProblemOfAnAbandonedHandler(t *testing.T) {
-	begun, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	o := &watcher{}
-	srv, l := newServer(t, server.Options{Observers: []server.Observer{o}, WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
-		close(begun)
-		<-answered
-		server.WriteError(w, r, p)
-	}})
-	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
-		go func() {
-			defer close(ended)
-			next.ServeHTTP(httptest.NewRecorder(), r)
-		}()
-		<-begun
-		_ = writeText(w, "too slow")
-		close(answered)
-		<-ended
-	}))
-	srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return server.Errorf(410, "") })
-	require.Equal(t, "too slow", ask(srv, "GET", "/").body)
-	require.False(t, o.last(t).CutOff)
-	require.Empty(t, l.at(""))
 }

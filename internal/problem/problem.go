@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -20,9 +20,6 @@ type problemer interface {
 // Of returns the response that err stands for. The first error in its chain with a method Problem decides. Otherwise, the
 // status is 413 for an [http.MaxBytesError], 503 for [context.DeadlineExceeded], and 500 for every other error.
 func Of(err error) (status int, members map[string]any) {
-	if p, ok := err.(problemer); ok { // the usual case
-		return p.Problem()
-	}
 	var p problemer
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -46,9 +43,15 @@ func Write(w http.ResponseWriter, status int, members map[string]any, cause erro
 	if status < 400 || status > 599 {
 		status = http.StatusInternalServerError
 	}
-	body, err := Append(make([]byte, 0, 256), status, members)
+	body, err := Marshal(status, members)
 	if err != nil {
-		body, _ = Append(nil, status, onlyTexts(members))
+		texts := map[string]any{}
+		for _, name := range []string{"title", "detail"} {
+			if text, ok := members[name].(string); ok {
+				texts[name] = text
+			}
+		}
+		body, _ = Marshal(status, texts)
 	}
 	body = append(body, '\n')
 	h := w.Header()
@@ -77,7 +80,8 @@ func SetRetryAfter(h http.Header, status int, cause error) {
 	if !passes || len(h["Retry-After"]) > 0 {
 		return
 	}
-	if wait, ok := findRetrier(cause); ok {
+	var wait retrier
+	if errors.As(cause, &wait) {
 		h["Retry-After"] = []string{strconv.FormatInt(wait.RetrySeconds(), 10)}
 	}
 }
@@ -97,95 +101,12 @@ func RetrySeconds(d time.Duration) int64 { return max(1, Seconds(d)) }
 // retrier is an error after which the client should wait, such as a denial by a rate limit.
 type retrier interface{ RetrySeconds() int64 }
 
-func findRetrier(err error) (r retrier, ok bool) {
-	if r, ok = err.(retrier); ok {
-		return r, true
-	}
-	return r, errors.As(err, &r)
-}
-
-// Append appends the JSON object with the status and the members, sorted by name.
-func Append(b []byte, status int, members map[string]any) ([]byte, error) {
-	var room [12]string
-	names := append(room[:0], "status")
-	if _, given := members["title"]; !given {
-		names = append(names, "title")
-	}
-	for name := range members {
-		if name != "status" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	b = append(b, '{')
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendString(b, name), ':')
-		v, given := members[name]
-		var err error
-		switch {
-		case name == "status":
-			b = strconv.AppendInt(b, int64(status), 10)
-		case !given: // the title
-			b = appendString(b, http.StatusText(status))
-		default:
-			b, err = appendValue(b, v)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return append(b, '}'), nil
-}
-
-func onlyTexts(members map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, name := range [...]string{"title", "detail"} {
-		if text, ok := members[name].(string); ok {
-			out[name] = text
-		}
-	}
-	return out
-}
-
-func appendValue(b []byte, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case string:
-		return appendString(b, v), nil
-	case []string:
-		if v == nil {
-			break
-		}
-		return appendStrings(b, v), nil
-	}
-	text, err := json.Marshal(v)
-	return append(b, text...), err
-}
-
-// appendStrings appends a JSON array.
-func appendStrings(b []byte, list []string) []byte {
-	b = append(b, '[')
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, s)
-	}
-	return append(b, ']')
-}
-
-// appendString appends a string as encoding/json does. Most strings do not need encoding/json.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
-			text, _ := json.Marshal(s) // any string is JSON
-			return append(b, text...)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
+// Marshal returns the JSON object with the status and the members. The default title is the status's text.
+func Marshal(status int, members map[string]any) ([]byte, error) {
+	all := map[string]any{"title": http.StatusText(status)}
+	maps.Copy(all, members)
+	all["status"] = status
+	return json.Marshal(all)
 }
 
 // Writer answers r with the response that err stands for.

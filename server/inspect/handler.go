@@ -63,7 +63,7 @@ func (in *Inspector) serveData(w http.ResponseWriter, r *http.Request, name stri
 	var body []byte
 	var err error
 	if name == "snapshot.json" {
-		body, err = in.cache.get(in, filterOf(r))
+		body, err = json.Marshal(in.snapshot(filterOf(r)))
 	} else {
 		id, _ := strconv.ParseUint(r.URL.Query().Get("id"), 10, 64)
 		d, found := in.details(id)

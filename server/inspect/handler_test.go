@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -126,28 +125,6 @@ func TestFilters(t *testing.T) {
 		require.Len(t, s.Requests, n, query)
 		require.Len(t, s.Routes, 4, "filters are for requests only")
 	}
-}
-
-// Polls within half a second get the same bytes, even if requests end in the meantime.
-func TestPollersShareASnapshot(t *testing.T) {
-	_, in, ask := observed(t, Options{})
-	now := time.Now()
-	in.now = func() time.Time { return now }
-	ask("/user/1")
-	first := get(in, "/snapshot.json", nil).Body.String()
-	ask("/user/2")
-	var pollers sync.WaitGroup
-	for range 50 {
-		pollers.Go(func() { require.Equal(t, first, get(in, "/snapshot.json", nil).Body.String()) })
-	}
-	pollers.Wait()
-	for i := range 2 * maxCached {
-		get(in, "/snapshot.json?route="+strings.Repeat("x", i), nil)
-	}
-	require.LessOrEqual(t, len(in.cache.bodies), maxCached)
-	now = now.Add(snapshotEvery)
-	require.NotEqual(t, first, get(in, "/snapshot.json", nil).Body.String())
-	require.Len(t, in.cache.bodies, 1)
 }
 
 func TestListen(t *testing.T) {

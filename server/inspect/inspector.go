@@ -19,8 +19,7 @@ import (
 // [New]. It is safe for concurrent use.
 type Inspector struct {
 	opts  Options
-	shown map[string]bool  // the properties of Options.Values
-	now   func() time.Time // of snapshots
+	shown map[string]bool // the properties of Options.Values
 
 	mu         sync.Mutex // guards the fields below; never held while user code runs
 	since      time.Time
@@ -29,8 +28,6 @@ type Inspector struct {
 	properties map[string]*propertyStats
 	quotas     map[string]*quotaStats
 	servers    []*server.Server
-
-	cache cache
 }
 
 // New returns an Inspector. It returns an error if an option is out of range.
@@ -40,7 +37,7 @@ func New(o Options) (*Inspector, error) {
 		return nil, err
 	}
 	in := &Inspector{
-		opts: o, shown: map[string]bool{}, now: time.Now, since: time.Now(),
+		opts: o, shown: map[string]bool{}, since: time.Now(),
 		properties: map[string]*propertyStats{}, quotas: map[string]*quotaStats{},
 		store: store{maxBytes: o.MaxBytes, routes: map[string]*route{}, byID: map[uint64]*record{}},
 	}

@@ -2,22 +2,16 @@ package inspect
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// Limits of a snapshot, of its rate and of the cache.
-const (
-	maxListed     = 100
-	snapshotEvery = 500 * time.Millisecond
-	maxCached     = 32
-)
+// maxListed is the maximum number of requests in a snapshot.
+const maxListed = 100
 
 // filter selects the requests of a snapshot. The zero value selects all.
 type filter struct {
@@ -109,7 +103,7 @@ type requestDetails struct {
 }
 
 func (in *Inspector) snapshot(f filter) *snapshot {
-	now, table := in.now(), in.routeTable()
+	now, table := time.Now(), in.routeTable()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := &snapshot{
@@ -157,30 +151,6 @@ func (in *Inspector) details(id uint64) (d requestDetails, found bool) {
 		return d, false
 	}
 	return rec.requestDetails, true
-}
-
-// cache keeps the latest snapshots as JSON, so that many pages that poll cost little more than one.
-type cache struct {
-	mu     sync.Mutex // held while a snapshot is made, so that others wait for it
-	made   time.Time
-	bodies map[filter][]byte
-}
-
-// get returns a snapshot for f that is at most snapshotEvery old.
-func (c *cache) get(in *Inspector, f filter) ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := in.now(); c.bodies == nil || now.Sub(c.made) >= snapshotEvery || now.Before(c.made) {
-		c.made, c.bodies = now, map[filter][]byte{}
-	}
-	if body := c.bodies[f]; body != nil {
-		return body, nil
-	}
-	body, err := json.Marshal(in.snapshot(f))
-	if err == nil && len(c.bodies) < maxCached {
-		c.bodies[f] = body
-	}
-	return body, err
 }
 
 // maxServers is the maximum number of servers whose routes are shown.

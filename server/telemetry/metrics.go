@@ -131,7 +131,7 @@ func (m *metrics) recordResolution(ctx context.Context, name string, out outcome
 	p := m.properties.get(name)
 	m.resolutions.Add(ctx, 1, p.resolutions[out]...)
 	m.resolveDuration.Record(ctx, took.Seconds(), p.duration...)
-	if p.backendErrors != nil && err != nil && isStoreError(err) {
+	if p.backendErrors != nil && errors.Is(err, ratelimit.ErrStore) {
 		m.backendErrors.Add(ctx, 1, p.backendErrors...)
 	}
 }

@@ -36,12 +36,7 @@ func (o outcome) String() string {
 func (o outcome) failed() bool { return o == failed || o == timedOut || o == panicked }
 
 // outcomeOf returns the outcome of the resolution of a property under ctx that returned err.
-func outcomeOf(ctx context.Context, name string, err error) (o outcome) {
-	defer func() {
-		if recover() != nil { // a method of err has panicked
-			o = failed
-		}
-	}()
+func outcomeOf(ctx context.Context, name string, err error) outcome {
 	ended := ctx.Err() != nil
 	if ended {
 		if timeout, ok := context.Cause(ctx).(*reqctx.TimeoutError); ok && timeout.Name == name {
@@ -68,23 +63,12 @@ func isCancellation(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx))
 }
 
-// isStoreError reports whether err is a failure of the store of rate limits.
-func isStoreError(err error) (is bool) {
-	defer func() { _ = recover() }() // a method of err may panic
-	return errors.Is(err, ratelimit.ErrStore)
-}
-
 // failureOf returns why a request has failed. It returns "" if it has not, or if its error is a response below 500.
-func failureOf(ctx context.Context, info *server.RequestInfo) (reason string) {
+func failureOf(ctx context.Context, info *server.RequestInfo) string {
 	err := info.Err
 	if err == nil {
 		return ""
 	}
-	defer func() {
-		if recover() != nil { // a method of err has panicked
-			reason = "error"
-		}
-	}()
 	var panics *lazy.PanicError
 	var store *session.Error
 	switch {

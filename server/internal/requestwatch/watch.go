@@ -4,29 +4,20 @@ package requestwatch
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 type key struct{}
 
-// used spares the requests of a program that never calls With, which is every program outside of
-// tests, the search of their contexts.
-var used atomic.Bool
-
 // With returns a context for a request. Each server that answers the request calls fn before its
 // handlers.
 func With(ctx context.Context, fn func(*reqctx.Host)) context.Context {
-	used.Store(true)
 	return context.WithValue(ctx, key{}, fn)
 }
 
 // Notify calls the function that ctx was given by [With], if there is one.
 func Notify(ctx context.Context, h *reqctx.Host) {
-	if !used.Load() {
-		return
-	}
 	if fn, ok := ctx.Value(key{}).(func(*reqctx.Host)); ok {
 		fn(h)
 	}
