@@ -23,7 +23,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// binary is the program, built once.
+// binary is the path of the program, which TestMain builds.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -43,16 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is the running program.
+// process is a running instance of the program.
 type process struct {
 	cmd    *exec.Cmd
-	lines  chan string // of standard output
+	lines  chan string // lines of standard output
 	log    *logs
 	ended  chan error
 	client *http.Client
 }
 
-// logs keeps standard error.
+// logs is a writer that keeps the program's standard error.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -89,7 +89,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// line returns the next line of standard output without its prefix.
+// line returns the rest of the next line of standard output, which must begin with prefix.
 func (p *process) line(t *testing.T, prefix string) string {
 	t.Helper()
 	select {
@@ -243,7 +243,7 @@ func TestReload(t *testing.T) {
 	_, body = p.get(t, admin+"/metrics")
 	require.Contains(t, body, `ratelimit_proxy_reloads_total{ok="false"} 2`, "one that couldn't be read, and one without its certificate")
 
-	// The log names each field that needs a restart.
+	// The log names each changed field that needs a restart.
 	other := strings.Replace(text("five"), "127.0.0.1:0", "127.0.0.1:1", 1)
 	write(other + "timeouts: {header: 1s, stall: 2s, idle: 3s}\nmax_header_bytes: 4KiB\n")
 	line = p.logged(t, "timeouts.header")
@@ -267,7 +267,7 @@ func TestHangingConfigurationFile(t *testing.T) {
 	require.Eventually(t, func() bool {
 		hanging, err := os.OpenFile(file, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
-			return false // no process has opened the file for reading yet
+			return false // the program has not opened the file yet
 		}
 		t.Cleanup(func() { _ = hanging.Close() })
 		return true
@@ -275,7 +275,7 @@ func TestHangingConfigurationFile(t *testing.T) {
 	p.stop(t)
 }
 
-// slow starts an upstream that reports each request and waits before it responds.
+// slow starts an upstream that sends to asked when it has a request, and responds after a receive from answer.
 func slow(t *testing.T) (url string, asked, answer chan struct{}) {
 	asked, answer = make(chan struct{}), make(chan struct{})
 	up := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -293,8 +293,8 @@ func TestSignals(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace string
 		do    func(p *process, answer chan struct{})
-		want  error // of the request
-		code  int   // exit status, -1 if the signal ended the program
+		want  error // error of the request that is in flight
+		code  int   // exit status, or -1 if a signal ended the program
 		text  string
 	}{
 		"the request is waited for": {"5m", func(_ *process, answer chan struct{}) { close(answer) }, nil, 0, ""},

@@ -18,8 +18,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// documentedNginx starts nginx with the configuration in deploy.md, and returns its URL and the
-// addresses of the proxies behind it.
+// documentedNginx starts nginx with the configuration in docs/deploy.md. It returns nginx's URL and the addresses of
+// the proxies behind it.
 func documentedNginx(t *testing.T) (url string, proxies []string) {
 	blocks, err := doccheck.Blocks("../../docs/deploy.md")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func documentedNginx(t *testing.T) (url string, proxies []string) {
 	return "http://" + addrs[0], addrs[1:]
 }
 
-// post sends POSTs until stop is closed, and counts the responses.
+// post sends POST requests until stop is closed. It counts the responses, which must all be 200.
 func post(t *testing.T, url string, answered *atomic.Int64, stop <-chan struct{}) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -63,7 +63,8 @@ func post(t *testing.T, url string, answered *atomic.Int64, stop <-chan struct{}
 	}
 }
 
-// Two proxies behind nginx, as deploy.md has it, are restarted in turn. No request is lost.
+// TestRollingRestart restarts two proxies behind nginx, one after the other, as docs/deploy.md describes. No request
+// may be lost.
 func TestRollingRestart(t *testing.T) {
 	url, addrs := documentedNginx(t)
 	up := behind(t, "ok")

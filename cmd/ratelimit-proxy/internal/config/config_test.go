@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// parse reads a configuration.
+// parse parses a configuration that must be valid YAML.
 func parse(t *testing.T, text string) Config {
 	t.Helper()
 	c, err := Parse("proxy.yaml", []byte(text))
@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) Config {
 	return c
 }
 
-// check returns all errors of a configuration.
+// check returns all errors of a configuration and of its certificates.
 func check(c Config) error {
 	_, err := c.Resolve()
 	return errors.Join(err, c.CheckFiles())
@@ -183,8 +183,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// A value in another notation than the field's is an error, even if YAML could convert it. So is an empty or null
-// value.
+// TestStrictValues checks that a value in another notation than the documented one is an error, even if YAML could
+// convert it. So is an empty or null value.
 func TestStrictValues(t *testing.T) {
 	const (
 		whole   = "want a whole number"
@@ -210,7 +210,7 @@ func TestStrictValues(t *testing.T) {
 	} {
 		for _, field := range c.fields {
 			for _, value := range c.values {
-				if value == " " && strings.Contains(field, "[%s]") { // an empty list
+				if value == " " && strings.Contains(field, "[%s]") { // the value would be an empty list
 					continue
 				}
 				conf, err := Parse("p.yaml", []byte("admin: :1\n"+fmt.Sprintf(field, value)))
@@ -254,7 +254,7 @@ rules:
 
 const hour = time.Hour
 
-// Documents that aren't a configuration are refused without a panic.
+// TestInvalidDocuments checks that YAML documents which aren't a configuration are errors and don't cause a panic.
 func TestInvalidDocuments(t *testing.T) {
 	for _, text := range []string{"a", "- a", "~", "1", "<<: {nonsense: x}", "? [a]\n: b", "!!map {}", "*a", "&a x", "replicas: &a 1.5\nrules: *a"} {
 		_, err := Parse("p.yaml", []byte(text))

@@ -10,8 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/doccheck"
 )
 
-// TestDocumentedYAML fails if a YAML block of the documentation is part of a proxy's configuration and has an
-// error. A block with upstreams is a complete configuration.
+// TestDocumentedYAML checks the YAML blocks of the documentation that configure a proxy. It checks a block with
+// upstreams as a complete configuration, and only the syntax of the others.
 func TestDocumentedYAML(t *testing.T) {
 	part := regexp.MustCompile(`(?m)^(upstreams|listen|routes|rules):`)
 	for _, page := range doccheck.Pages(t, "../../../..") {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry that no request can match is an error.
+// TestEntriesThatNeverMatch checks that an entry that no request can match is an error.
 func TestEntriesThatNeverMatch(t *testing.T) {
 	for match, want := range map[string]string{
 		`methods: ["GET,POST"]`:                       `methods[0]: "GET,POST" is not a method`,
@@ -67,7 +67,7 @@ func TestEntriesThatNeverMatch(t *testing.T) {
 	require.NoError(t, checkLine(t, `rules: [{name: a, limit: 1/s, deny: ["64:ff9b::/104", "64:ff9b::1", "64:ff9b::/64", "::ffff:0:0/96"]}]`))
 }
 
-// A rule, a route or a tier that gets no request is an error.
+// TestUnreachableEntries checks that a rule, a route or a tier that no request can reach is an error.
 func TestUnreachableEntries(t *testing.T) {
 	const last = "rules: [{name: a, limit: 1/s, last: true, match: {%s}}, {name: b, limit: 1/s, match: {%s}}]"
 	const routes = "routes: [{upstream: main, match: {%s}}, {upstream: other, match: {%s}}]"
@@ -167,7 +167,7 @@ func TestListEntries(t *testing.T) {
 	}
 }
 
-// checkLine returns the errors of a configuration with one more line.
+// checkLine returns the errors of a configuration that consists of two upstreams and line.
 func checkLine(t *testing.T, line string) error {
 	t.Helper()
 	c, err := Parse("p.yaml", []byte("upstreams: {main: {url: http://a}, other: {url: http://b}}\n"+line+"\n"))
@@ -180,7 +180,7 @@ func checkLine(t *testing.T, line string) error {
 	return check(c)
 }
 
-// A value that is written, but means the default, is an error.
+// TestZeroAndEmptyValues checks that an explicit zero or empty value is an error if the default would replace it.
 func TestZeroAndEmptyValues(t *testing.T) {
 	for line, field := range map[string]string{
 		"timeouts: {stall: 0s}": "timeouts.stall",
@@ -204,7 +204,8 @@ func TestZeroAndEmptyValues(t *testing.T) {
 		"these are what they say")
 }
 
-// Some editors put a byte order mark at the beginning of a file.
+// TestEncodings checks that a file may begin with a byte order mark, which some editors write, and that other files
+// must be UTF-8.
 func TestEncodings(t *testing.T) {
 	const text = "upstreams: {main: {url: http://a}}\n"
 	c, err := Parse("p.yaml", []byte("\ufeff"+text))

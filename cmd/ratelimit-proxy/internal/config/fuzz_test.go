@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse checks that no document makes the proxy panic, and that a document which has passed
-// the checks once passes them again as it was read.
+// FuzzParse checks that Parse and Resolve don't panic, and that a resolved configuration passes the checks again.
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"../../../../docs/proxy.yaml"} {
 		text, err := os.ReadFile(file)
@@ -62,7 +61,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// textOf returns a key in the form that a configuration has.
+// textOf returns a key as it is written in a configuration.
 func textOf(k Key) (text string) {
 	for _, p := range k {
 		switch p.Kind {

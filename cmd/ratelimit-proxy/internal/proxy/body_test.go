@@ -20,7 +20,7 @@ import (
 
 func readSeeker(s string) io.ReadSeeker { return strings.NewReader(s) }
 
-// hashing answers with the hash of the body.
+// hashing is an upstream's handler. It responds with the hash of the request's body.
 func hashing(w http.ResponseWriter, r *http.Request) {
 	h := sha256.New()
 	if _, err := io.Copy(h, r.Body); err != nil {
@@ -39,7 +39,7 @@ func TestForwardBodies(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(nil)), p.do(t, "POST", "/", nil).body)
 }
 
-// slowly returns a configuration with a stall timeout of 300 ms.
+// slowly returns a configuration whose stall timeout is 300 ms.
 func slowly(tb testing.TB, upstream, more string) config.Config {
 	return parse(tb, "upstreams: {main: {url: %q, response_timeout: 10s}}\ntimeouts: {stall: 300ms, header: 300ms}\n%s\n", upstream, more)
 }
@@ -58,12 +58,12 @@ func TestSlowClients(t *testing.T) {
 		"POST /denied HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0":   "HTTP/1.1 429 ",
 		"POST /status/x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0": "HTTP/1.1 405 ",
 	} {
-		require.True(t, strings.HasPrefix(p.send(t, request), want), "%q", request) // and the connection ends
+		require.True(t, strings.HasPrefix(p.send(t, request), want), "%q", request) // send has returned, so the connection has ended
 	}
 	require.Empty(t, p.log.lines(`"level":"ERROR"`), "that is no failure of the proxy or the upstream")
 }
 
-// An upload may take longer than the stall timeout as long as it makes progress.
+// TestLongUploads checks that an upload may take longer than the stall timeout if it makes progress.
 func TestLongUploads(t *testing.T) {
 	t.Parallel()
 	p := run(t, slowly(t, behind(t, hashing).URL, ""))
@@ -87,7 +87,7 @@ func TestLongUploads(t *testing.T) {
 	}
 }
 
-// overTLS starts a proxy whose client uses HTTP/2.
+// overTLS starts a proxy with TLS. Its client uses HTTP/2.
 func overTLS(tb testing.TB, c config.Config) *running {
 	certs := newCertificates(tb)
 	c.Listen = []config.Listener{{Address: "127.0.0.1:0", Cert: certs.cert, Key: certs.key}}
@@ -96,7 +96,8 @@ func overTLS(tb testing.TB, c config.Config) *running {
 	return p
 }
 
-// The stall timeout does not apply to upstreams, before or within a response.
+// TestSlowUpstreams checks that an upstream may pause for longer than the stall timeout, before and during its
+// response.
 func TestSlowUpstreams(t *testing.T) {
 	t.Parallel()
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -112,7 +113,6 @@ func TestSlowUpstreams(t *testing.T) {
 	}
 }
 
-// A client that doesn't read the response is disconnected.
 func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
@@ -166,7 +166,7 @@ func TestLargeHeaders(t *testing.T) {
 	require.Zero(t, up.n.Load())
 	require.Equal(t, 200, p.get(t, "/", "X-Large", large[:48<<10]).StatusCode)
 
-	// An upstream may send larger headers.
+	// The header of an upstream's response may be larger than the header of a request.
 	up = behind(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", large[:1<<20]) })
 	p = run(t, limited(t, up.URL, "1000/60s"))
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
@@ -207,7 +207,7 @@ func TestServerSentEvents(t *testing.T) {
 		}
 		cancel()
 		_ = res.Body.Close()
-		<-ended // the upstream's request is cancelled
+		<-ended // the upstream has seen that the client is gone
 		require.Empty(t, p.log.lines(`"level":"ERROR"`))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raw sends a request with a path that net/http's client would not send.
+// raw sends a GET request with exactly this path. The client of net/http would change some paths.
 func (r *running) raw(tb testing.TB, path string) (response string) {
 	tb.Helper()
 	return r.send(tb, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -27,9 +27,9 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 	for _, path := range []string{
 		"/..", "/../secret", "/../public/x", "/./../secret", "/%2e%2e/secret", "/.%2E/secret", "/..%2fsecret", "/%2e%2e%2fsecret", "/..;/secret", "/..;a=b/secret",
 		"/..\\secret", "/..%5csecret", "/%5c../secret", "/a/../../secret", "/a/..%2f../secret", "/a%2Fb/../../secret", "/a/;/../../secret", "//../secret", "/a//../../secret",
-		"/%252e%252e/secret", "/%25252e./secret", "/..%252fsecret", "/..%255csecret", "/x%252f..%252f../secret", "/..%253bx/secret", "/%252e%252e", // decoded twice
+		"/%252e%252e/secret", "/%25252e./secret", "/..%252fsecret", "/..%255csecret", "/x%252f..%252f../secret", "/..%253bx/secret", "/%252e%252e", // these are dangerous if they are decoded twice
 		"/..%3bx/secret", "/x;%2f..;%2f../secret", "/;/../secret", "/..%3fx/secret", "/..%23/secret", "/..%20/secret", "/x/%2e%2e;y/..%2fz/..",
-		"/a/../b", "/a/./b", "/x/..%2Fb", "/a//b/../..", "/a/..;/b", "/a/%252e%252e/x", "/.%20/a", "/a;x/..", "//host/../x", // harmless alone
+		"/a/../b", "/a/./b", "/x/..%2Fb", "/a//b/../..", "/a/..;/b", "/a/%252e%252e/x", "/.%20/a", "/a;x/..", "//host/../x", // these do not lead above the root, but are refused as well
 		"/..%00/secret", "/..%2500/secret", "/%25zz%252f..%252f../secret", "/a;%2fb/../../secret", "/..%2fsecret|", "/a%2fb|/../../secret", "/..%2f\xff",
 	} {
 		got := p.raw(t, path)
@@ -47,7 +47,8 @@ func TestUpstreamPathIsBoundary(t *testing.T) {
 	}
 }
 
-// The escapes in a path stay if it has characters that need one. These are escaped.
+// TestPathsArePassedOn checks that the proxy escapes characters that a path can't contain, and leaves the rest of the
+// path as it is.
 func TestPathsArePassedOn(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
@@ -70,7 +71,7 @@ routes: [{upstream: below, match: {hosts: [b]}}, {upstream: main}]
 	}
 }
 
-// upwards returns spellings of paths. Many of them lead from /public to /secret.
+// upwards returns many paths. If they are appended to /public, some servers read them as /secret.
 func upwards() (paths []string) {
 	for _, before := range []string{"/", "//", "/./", "/;x/", "/%5c", "/%2f", "/a/../", "/a/%252e%252e/", "/twice/", "/twice/../"} {
 		for _, up := range []string{
@@ -85,7 +86,7 @@ func upwards() (paths []string) {
 	return paths
 }
 
-// The same with nginx. One of its locations decodes paths twice.
+// TestNginxStaysBelowUpstreamPath checks the same with nginx. One of nginx's locations decodes paths twice.
 func TestNginxStaysBelowUpstreamPath(t *testing.T) {
 	url, docs := startNginx(t)
 	for name, text := range map[string]string{"secret": "not for clients", "public/open": "for clients", "inner/twice/open": "for clients"} {

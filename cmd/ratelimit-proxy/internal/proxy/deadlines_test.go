@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failingBody is a body of one byte. Its second Read fails like that of net/http: the request is cancelled before
-// Read returns.
+// failingBody is a request body. Its first Read returns one byte. The second fails, as in net/http, after the request
+// was cancelled.
 type failingBody struct {
 	begun  bool
-	asked  <-chan struct{} // the upstream has the request
+	asked  <-chan struct{} // closed when the upstream has the request
 	cancel func()
 }
 
@@ -34,7 +34,8 @@ func (b *failingBody) Read(p []byte) (int, error) {
 
 func (*failingBody) Close() error { return nil }
 
-// waiting starts a proxy before an upstream that waits for the end of a request.
+// waiting starts an upstream that never responds, and a proxy in front of it. The upstream closes asked when it has a
+// request.
 func waiting(t *testing.T, http2 bool) (p *running, asked chan struct{}) {
 	asked = make(chan struct{})
 	handle := func(_ http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,8 @@ func waiting(t *testing.T, http2 bool) (p *running, asked chan struct{}) {
 	return run(t, parse(t, "upstreams: {main: {url: %q}}\n", behind(t, handle).URL)), asked
 }
 
-// A client that stops sending gets a response even if its request is cancelled first.
+// TestStalledBodyIsAnswered checks that a client that stops sending gets a 408, even if net/http cancels the request
+// first.
 func TestStalledBodyIsAnswered(t *testing.T) {
 	p, asked := waiting(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +60,8 @@ func TestStalledBodyIsAnswered(t *testing.T) {
 	require.Equal(t, http.StatusRequestTimeout, w.Code)
 }
 
-// A client that has gone, or that a stop cuts off, gets no response. This does not count as a fault of the upstream.
+// TestCancelledRequestGetsNoResponse checks requests whose client has gone, and requests that are cut off when the
+// proxy stops.
 func TestCancelledRequestGetsNoResponse(t *testing.T) {
 	for _, cause := range []error{context.Canceled, errStopped} {
 		for _, http2 := range []bool{false, true} {
@@ -74,7 +77,7 @@ func TestCancelledRequestGetsNoResponse(t *testing.T) {
 	}
 }
 
-// timedWriter is a response's writer with a deadline.
+// timedWriter is a ResponseWriter that records its write deadline.
 type timedWriter struct {
 	*httptest.ResponseRecorder
 	until time.Time
@@ -87,7 +90,8 @@ func (w *timedWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// Each write has between stall and twice stall, and the deadline is not moved for each write.
+// TestWriteDeadlines checks that each write may take between stall and 2*stall, and that most writes don't set a new
+// deadline.
 func TestWriteDeadlines(t *testing.T) {
 	const stall = time.Minute
 	for name, own := range map[string]time.Duration{"our server": 2 * stall, "another's": time.Second, "none": 0} {
@@ -112,14 +116,15 @@ func TestWriteDeadlines(t *testing.T) {
 				<-time.After(time.Duration(i%3) * time.Second)
 			}
 			require.Less(t, w.sets, 40)
-			<-time.After(10 * stall) // the upstream takes its time
+			<-time.After(10 * stall) // the upstream sends nothing for a long time
 			require.NoError(t, out.FlushError())
 			require.GreaterOrEqual(t, time.Until(w.until), stall)
 		})
 	}
 }
 
-// Over HTTP/2, a deadline that passes ends the stream even if no write is in flight.
+// TestNoDeadlineBetweenHTTP2Writes checks that there is no deadline between two writes. Over HTTP/2, such a deadline
+// would end the stream while the proxy waits for the upstream.
 func TestNoDeadlineBetweenHTTP2Writes(t *testing.T) {
 	w := &timedWriter{ResponseRecorder: httptest.NewRecorder(), until: time.Now()}
 	r := httptest.NewRequest("GET", "/", nil)

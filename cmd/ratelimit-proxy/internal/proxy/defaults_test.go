@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// Unset fields have the documented defaults, and set fields take effect.
+// TestBounds checks the documented defaults of timeouts and sizes, and that configured values replace them.
 func TestBounds(t *testing.T) {
 	p := run(t, limited(t, "http://127.0.0.1:1", "10/60s"))
 	g, s := p.current.Load(), p.server.http
@@ -46,7 +46,8 @@ max_header_bytes: 8KiB
 	require.Equal(t, 4, up.MaxConnsPerHost)
 }
 
-// A reload needs certificates that New would accept. Without them, the old configuration stays.
+// TestReloadWithoutCertificate checks that a reload fails if a certificate can't be read. The old configuration stays
+// in force.
 func TestReloadWithoutCertificate(t *testing.T) {
 	certs, up := newCertificates(t), behind(t, nil).URL
 	conf := func(limit string) config.Config {
@@ -68,7 +69,6 @@ func TestReloadWithoutCertificate(t *testing.T) {
 	require.ErrorContains(t, p.reload(c), "listen[0].address")
 }
 
-// A reload reads a CA file again, since its content may have changed.
 func TestReloadReadsCAAgain(t *testing.T) {
 	certs, others := newCertificates(t), newCertificates(t)
 	c := limited(t, behind(t, nil).URL, "1000/60s")
@@ -89,7 +89,7 @@ func TestReloadReadsCAAgain(t *testing.T) {
 	require.Equal(t, 200, p.get(t, "/").StatusCode)
 }
 
-// A reload keeps the store unless a setting of the store changes.
+// TestStoreSettings checks which changes of the configuration need a new store.
 func TestStoreSettings(t *testing.T) {
 	const redis = "redis://127.0.0.1:1"
 	for name, c := range map[string]struct {
@@ -127,7 +127,6 @@ func TestStoreSettings(t *testing.T) {
 	}
 }
 
-// Responses that Shutdown cuts off are not logged as failures of the upstream.
 func TestStopIsNoUpstreamFailure(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half")

@@ -38,15 +38,15 @@ func TestDenialCountIsBounded(t *testing.T) {
 	require.EqualValues(t, maxDenialKeys-1, b.size())
 }
 
-// requestOf returns a request whose Authorization header is key.
+// requestOf returns a request with key as its Authorization header.
 func requestOf(key any) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	r.Header.Set("Authorization", fmt.Sprint(key))
 	return r
 }
 
-// counting returns a handler that limits each key to one request an hour. size is the memory for counters. There is
-// no upstream.
+// counting starts a proxy that allows each key one request an hour, with size as memory.max_bytes. The returned
+// function charges a request and returns the response's status, without an upstream.
 func counting(t *testing.T, size string) (*running, func(*http.Request) int) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}
@@ -68,18 +68,18 @@ rules: [{name: limit, limit: 1/h}]
 // heap returns the bytes of live objects.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // a second time, for pooled objects
+	runtime.GC() // the second time collects pooled objects
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// Made-up keys, each allowed once and then denied, take no more memory than the counters and
-// the denial counts are configured for, and no more in the end than at first.
+// TestMemoryOfManyKeys sends requests with very many different keys. Each key is allowed once and then denied. The
+// memory must stay within the bounds for counters and for denial counts.
 func TestMemoryOfManyKeys(t *testing.T) {
 	const bound = 1 << 20
 	p, answer := counting(t, "1MiB")
-	keys := testenv.Count(40_000, 400_000) // some times as many as there are counters
+	keys := testenv.Count(40_000, 400_000) // more keys than there is room for counters
 	empty := heap()
 	for i := range 2 {
 		for key := range keys {
@@ -87,7 +87,7 @@ func TestMemoryOfManyKeys(t *testing.T) {
 			require.Equal(t, 200, answer(r))
 			require.Equal(t, 429, answer(r))
 		}
-		// Besides the counters, there are 16,384 denial counts of 40 bytes, in maps that are half full.
+		// There is room for the counters, and for 16,384 denial counts in a map, which takes up to 2 MiB.
 		require.Less(t, heap()-empty, int64(bound+(2<<20)), "of %d keys %d times", keys, i+1)
 	}
 	require.LessOrEqual(t, p.denials.size(), int64(maxDenialKeys))
@@ -95,7 +95,7 @@ func TestMemoryOfManyKeys(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// Counters are evicted only when max_bytes is reached.
+// TestMemoryLimitIsUsed checks that counters are evicted only when max_bytes is reached.
 func TestMemoryLimitIsUsed(t *testing.T) {
 	const keys = 150_000
 	s, err := (&Proxy{}).openStore(&config.Config{Memory: config.Memory{MaxBytes: 16 << 20}}, nil)

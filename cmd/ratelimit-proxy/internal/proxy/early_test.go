@@ -15,14 +15,14 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// uploading is a client in the middle of its request.
+// uploading is the connection of a client that has sent a part of its request.
 type uploading struct {
 	net.Conn
 	answers *bufio.Reader
 }
 
-// upload begins to send a request. The test fails without a response within 20 s, which is less
-// than the stall timeout.
+// upload connects to the proxy and sends text, the beginning of a request. Reads from the connection fail after 20 s,
+// which is less than the stall timeout.
 func (r *running) upload(tb testing.TB, text string) *uploading {
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(tb, err)
@@ -38,7 +38,7 @@ func (u *uploading) send(tb testing.TB, text string) {
 	require.NoError(tb, err)
 }
 
-// answer reads the whole response.
+// answer reads a response with its body.
 func (u *uploading) answer(tb testing.TB) answer {
 	res, err := http.ReadResponse(u.answers, nil)
 	require.NoError(tb, err)
@@ -47,14 +47,15 @@ func (u *uploading) answer(tb testing.TB) answer {
 	return answer{res, string(body)}
 }
 
-// ends waits until the proxy closes the connection.
+// ends waits until the proxy closes the connection. The test fails if the proxy sends more data.
 func (u *uploading) ends(tb testing.TB) {
 	rest, err := io.ReadAll(u.answers)
 	require.NoError(tb, err)
 	require.Empty(tb, rest)
 }
 
-// A request that isn't forwarded is answered before its body has arrived.
+// TestDenialBeforeBody checks that the proxy answers a request before its body has arrived, if it doesn't forward the
+// request.
 func TestDenialBeforeBody(t *testing.T) {
 	t.Parallel()
 	free, err := testhost.ReservePort()
@@ -114,8 +115,8 @@ rules:
 	require.Equal(t, 2, res.ProtoMajor)
 }
 
-// A client that has asked for the end of the connection can read the response as well: the connection is
-// not reset at once by the rest of the body.
+// TestDenialEndsConnectionInOrder checks that the proxy doesn't reset the connection of a client that is still
+// sending. A reset would destroy the response before the client reads it.
 func TestDenialEndsConnectionInOrder(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
@@ -126,7 +127,7 @@ func TestDenialEndsConnectionInOrder(t *testing.T) {
 	}
 }
 
-// A client that sends its body in small pieces gets the response as early.
+// TestDenialDuringSlowUpload checks that a client gets a denial while it is still sending its body in small pieces.
 func TestDenialDuringSlowUpload(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
@@ -148,13 +149,14 @@ func TestDenialDuringSlowUpload(t *testing.T) {
 	<-done
 }
 
-// The connection stays open after a short body that has arrived.
+// TestDenialKeepsConnectionAfterShortBody checks that a denial doesn't end the connection if the body is short and
+// has arrived.
 func TestDenialKeepsConnectionAfterShortBody(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
 	for _, body := range []string{"Content-Length: 5\r\n\r\n01234", "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\n\r\n", "Content-Length: 0\r\n\r\n"} {
 		kept := 0
-		for try := 0; kept < 3 && try < 50; try++ { // a busy machine may take too long
+		for try := 0; kept < 3 && try < 50; try++ { // on a busy machine, the body may arrive too late
 			client := p.upload(t, "")
 			for kept = 0; kept < 3; kept++ {
 				client.send(t, "POST / HTTP/1.1\r\nHost: a\r\n"+body)
@@ -169,8 +171,8 @@ func TestDenialKeepsConnectionAfterShortBody(t *testing.T) {
 	}
 }
 
-// If a body has arrived but is too long or malformed, the connection ends, because the rest of the body would be read
-// as the next request.
+// TestDenialEndsConnectionAfterUnreadableBody checks that a denial ends the connection if the body is too long or
+// malformed. Otherwise, the rest of the body would be read as the next request.
 func TestDenialEndsConnectionAfterUnreadableBody(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
@@ -185,8 +187,8 @@ func TestDenialEndsConnectionAfterUnreadableBody(t *testing.T) {
 	}
 }
 
-// An upstream may respond before it has the whole request. The client gets the response at
-// once, and the connection ends with the response.
+// TestEarlyResponse has an upstream that responds before it has the whole request. The client must get the response
+// at once. Then the proxy closes the connection.
 func TestEarlyResponse(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})
@@ -208,7 +210,7 @@ func TestEarlyResponse(t *testing.T) {
 		for _, path := range []string{"/length", "/chunks"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			body, writer := io.Pipe()
-			context.AfterFunc(ctx, func() { _ = writer.Close() }) // net/http waits for its reader
+			context.AfterFunc(ctx, func() { _ = writer.Close() }) // net/http waits until a Read of the body returns
 			go func() { _, _ = io.WriteString(writer, "01234") }()
 			req, err := http.NewRequestWithContext(ctx, "POST", p.url+path, body)
 			require.NoError(t, err)
@@ -241,7 +243,7 @@ func TestEarlyResponse(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// Request and response bodies are streamed at the same time.
+// TestFullDuplex checks that the bodies of a request and its response can be streamed at the same time.
 func TestFullDuplex(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -263,7 +265,7 @@ func TestFullDuplex(t *testing.T) {
 		for _, path := range []string{"/length", "/chunks"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			body, writer := io.Pipe()
-			context.AfterFunc(ctx, func() { _ = writer.Close() }) // net/http waits for its reader
+			context.AfterFunc(ctx, func() { _ = writer.Close() }) // net/http waits until a Read of the body returns
 			req, err := http.NewRequestWithContext(ctx, "POST", p.url+path, body)
 			require.NoError(t, err)
 			res, err := p.client.Do(req)

@@ -12,7 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// The documented example is valid and has nearly all fields.
+// TestDocumentedExample checks that docs/proxy.yaml is valid, and that a proxy with this configuration gives the
+// expected responses.
 func TestDocumentedExample(t *testing.T) {
 	data, err := os.ReadFile("../../../../docs/proxy.yaml")
 	require.NoError(t, err)
@@ -37,7 +38,8 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
-// exampleRequests are requests to docs/proxy.yaml from the trusted proxy 10.0.0.1.
+// exampleRequests lists requests to a proxy that is configured with docs/proxy.yaml. They come from the trusted proxy
+// 10.0.0.1.
 var exampleRequests = []struct {
 	method, path string
 	headers      []string
@@ -65,7 +67,7 @@ var exampleRequests = []struct {
 	{"GET", "/status/k?rule=api", []string{"X-Forwarded-For", "127.0.0.1"}, 403},
 }
 
-// serve handles a request without a connection.
+// serve calls the proxy's handler with a request from 10.0.0.1 and returns the status.
 func (r *running) serve(method, path string, headers ...string) int {
 	req := httptest.NewRequest(method, path, nil)
 	req.RemoteAddr = "10.0.0.1:1234"

@@ -77,7 +77,7 @@ rules:
 	}
 	require.True(t, p.passes(t, "/skip?key=a"))
 	require.False(t, p.passes(t, "/skip?key=a"))
-	// Requests without the key are counted by their addresses.
+	// The rules count requests without the key by the client's address.
 	for _, path := range []string{"/address", "/both"} {
 		require.True(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.1"))
 		require.False(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.1"))

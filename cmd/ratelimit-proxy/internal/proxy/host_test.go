@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hosted returns a configuration that limits requests to a host.
+// hosted is the configuration of a proxy that limits the requests to one host.
 const hosted = `
 upstreams: {main: {url: %q}}
 rules:
@@ -17,7 +17,8 @@ rules:
   - {name: each, match: {paths: [/each]}, key: "{host}", limit: 1/h}
 `
 
-// Each spelling of a limited host is limited or refused.
+// TestHostSpellingsDoNotBypassRules checks that the proxy limits or refuses requests with other spellings of a
+// limited host.
 func TestHostSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, hosted, up.URL))
@@ -49,7 +50,7 @@ func TestHostSpellingsDoNotBypassRules(t *testing.T) {
 	require.Equal(t, before, up.n.Load())
 }
 
-// notHosts are invalid values of Host.
+// notHosts lists invalid values of the Host header.
 var notHosts = []string{
 	"api.example.com:80:90", "a:1:1", "", ":80", ".", "..", "api.example.com..", ".api.example.com", "api..example.com", "user@api.example.com",
 	"api.example.com:", "api.example.com:0", "api.example.com:65536", "api.example.com:+80", "api.example.com:http", "api.example.com:8a",
@@ -59,7 +60,7 @@ var notHosts = []string{
 	strings.Repeat("a", 254),
 }
 
-// The same applies to :authority over HTTP/2.
+// TestHTTP2Hosts checks that the proxy refuses an invalid :authority over HTTP/2, and one that differs from Host.
 func TestHTTP2Hosts(t *testing.T) {
 	up := behind(t, nil)
 	p := overTLS(t, parse(t, hosted, up.URL))

@@ -20,7 +20,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// countedZeros is an endless body that counts how much of it was read.
+// countedZeros is an endless request body. It counts the bytes that were read from it.
 type countedZeros struct{ n *atomic.Int64 }
 
 func (z countedZeros) Read(p []byte) (int, error) {
@@ -29,8 +29,8 @@ func (z countedZeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// If the upstream does not read uploads, the other requests on the same HTTP/2 connection still have enough of its
-// flow-control window.
+// TestUnreadUploadsDoNotBlockConnection starts uploads that the upstream does not read. Other requests on the same
+// HTTP/2 connection must still succeed, although all of them share a flow-control window.
 func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	t.Parallel()
 	const unread = 8
@@ -57,7 +57,7 @@ func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 		req, err := http.NewRequestWithContext(uploads, "POST", p.url+"/unread", countedZeros{&sent})
 		require.NoError(t, err)
 		go func() {
-			_, err := p.client.Do(req) // it returns an error
+			_, err := p.client.Do(req) // Do returns an error, so there is no body to close
 			failed <- err
 		}()
 	}
@@ -76,7 +76,7 @@ func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, 200, res.StatusCode)
 
-	cancel() // which resets the streams
+	cancel() // resets the streams of the uploads
 	for range unread {
 		require.ErrorIs(t, <-failed, context.Canceled)
 	}
@@ -87,7 +87,7 @@ func TestUnreadUploadsDoNotBlockConnection(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// behindHTTP2 starts an upstream that accepts HTTP/2 without TLS, and headers of 8 KiB.
+// behindHTTP2 starts an upstream that accepts HTTP/2 without TLS, and headers of up to 8 KiB.
 func behindHTTP2(tb testing.TB, h http.HandlerFunc) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.MaxHeaderBytes = 8 << 10
@@ -98,7 +98,8 @@ func behindHTTP2(tb testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// A client that stops sending in the middle of an upload ends its request only, at both ends.
+// TestAbandonedUploads has clients that stop sending in the middle of an upload. The upstream must get an error, and
+// other requests on the same connections must succeed.
 func TestAbandonedUploads(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
@@ -156,7 +157,7 @@ func testAbandonedUploads(t *testing.T, http2 bool, start func(testing.TB, confi
 			}()
 			_, err = writer.Write([]byte("01234"))
 			require.NoError(t, err)
-			<-began // a request that is reset before is not sent
+			<-began // if the client reset the request earlier, the upstream would not get it
 			require.Equal(t, 200, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
 			if reset {
 				cancel()
@@ -176,8 +177,8 @@ func testAbandonedUploads(t *testing.T, http2 bool, start func(testing.TB, confi
 	require.Empty(t, p.log.lines("doesn't answer"), "the upstream has not failed")
 }
 
-// sendFields sends a request over HTTP/2 with fields, as names and values, that needn't be valid.
-// It returns the status if it is 200 or 400, else 0.
+// sendFields sends a request over HTTP/2. fields are names and values in turn, which may be invalid. It returns the
+// response's status if that is 200 or 400, and 0 otherwise.
 func (r *running) sendFields(tb testing.TB, fields ...string) int {
 	tb.Helper()
 	conn, err := tls.Dial("tcp", r.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -185,12 +186,12 @@ func (r *running) sendFields(tb testing.TB, fields ...string) int {
 	defer conn.Close()
 	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	var block []byte
-	for i := 0; i < len(fields); i += 2 { // literals that are not indexed (RFC 7541)
+	for i := 0; i < len(fields); i += 2 { // encoded as literals without indexing (RFC 7541)
 		block = append(append(block, 0, byte(len(fields[i]))), fields[i]...)
 		block = append(append(block, byte(len(fields[i+1]))), fields[i+1]...)
 	}
-	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // SETTINGS
-	headers := []byte{0, 0, byte(len(block)), 1, 5, 0, 0, 0, 1}                            // which end the request
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // the second string is a SETTINGS frame
+	headers := []byte{0, 0, byte(len(block)), 1, 5, 0, 0, 0, 1}                            // the flags 5 mean END_HEADERS and END_STREAM
 	_, err = io.WriteString(conn, preface+string(headers)+string(block))
 	require.NoError(tb, err)
 	for answers := bufio.NewReader(conn); ; {
@@ -200,13 +201,13 @@ func (r *running) sendFields(tb testing.TB, fields ...string) int {
 		payload := make([]byte, int(head[1])<<8|int(head[2]))
 		_, err = io.ReadFull(answers, payload)
 		require.NoError(tb, err)
-		if head[3] == 1 { // HEADERS, which begin with the status
+		if head[3] == 1 { // a HEADERS frame, which begins with the status
 			return map[byte]int{0x88: 200, 0x8c: 400}[payload[0]]
 		}
 	}
 }
 
-// HTTP/2 can carry fields that cannot be sent over HTTP/1, or that would be read differently there.
+// TestInvalidFieldsOverHTTP2 checks that the proxy refuses fields that HTTP/2 can carry but HTTP/1 cannot.
 func TestInvalidFieldsOverHTTP2(t *testing.T) {
 	up := behind(t, nil)
 	p := overTLS(t, parse(t, `
@@ -236,7 +237,8 @@ rules:
 	require.Equal(t, "/a%20b?c", up.last.Load().RequestURI)
 }
 
-// What net/http doesn't send to an upstream over HTTP/2 is the client's fault.
+// TestUnsendableOverHTTP2 has requests that net/http can't send to an upstream over HTTP/2. This must not count as a
+// failure of the upstream.
 func TestUnsendableOverHTTP2(t *testing.T) {
 	up := behindHTTP2(t, hashing)
 	c := parse(t, "upstreams: {main: {url: %q, http2: cleartext}}\nrules: [{name: limit, limit: 2/h}]\n", up)

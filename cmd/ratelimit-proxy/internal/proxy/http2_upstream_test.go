@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frame returns a frame of HTTP/2 (RFC 9113).
+// frame returns an HTTP/2 frame (RFC 9113).
 func frame(kind, flags byte, stream uint32, payload string) string {
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
@@ -24,8 +24,8 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 
 const frameData, frameHeaders, frameReset, frameSettings, frameGoAway = 0, 1, 3, 4, 7
 
-// answeringHTTP2 starts a server that accepts HTTP/2 without TLS and answers each request with frames. It
-// begins each connection with a greeting, after its settings. It returns the address and the number of requests.
+// answeringHTTP2 starts a server that accepts HTTP/2 without TLS. After its settings, it sends greeting on each
+// connection. It answers each request with the frames that answer returns, and counts the requests.
 func answeringHTTP2(tb testing.TB, greeting string, answer func(stream uint32) string) (url string, requests *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
@@ -63,7 +63,8 @@ func answeringHTTP2(tb testing.TB, greeting string, answer func(stream uint32) s
 	return "http://" + l.Addr().String(), requests
 }
 
-// An upstream that refuses a request gets it a few times. net/http would repeat it for ever.
+// TestUpstreamRefusesOverHTTP2 checks that the proxy gives up after a number of attempts if the upstream refuses a
+// request. net/http would continue to repeat some of these requests.
 func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 	t.Parallel()
 	reset := func(code string) func(uint32) string {
@@ -78,7 +79,7 @@ func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 		"GOAWAY":         {"", func(uint32) string { return goAway }, 502},
 		"GOAWAY at once": {goAway, func(uint32) string { return goAway }, 502},
 		"PROTOCOL_ERROR": {"", reset("\x01"), 502},
-		"REFUSED_STREAM": {"", reset("\x07"), 504}, // net/http waits between attempts
+		"REFUSED_STREAM": {"", reset("\x07"), 504}, // net/http waits between its attempts, so that response_timeout ends first
 		"nothing":        {"", func(uint32) string { return "" }, 504},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +95,10 @@ func TestUpstreamRefusesOverHTTP2(t *testing.T) {
 	}
 }
 
-// HTTP/2 doesn't have 101.
+// TestUpstreamSwitchesProtocolsOverHTTP2 checks that a 101 from an upstream over HTTP/2, which the protocol does not
+// allow, becomes a 502.
 func TestUpstreamSwitchesProtocolsOverHTTP2(t *testing.T) {
-	const endStream, endHeaders, status101 = 1, 4, "\x08\x03101" // the literal of an indexed name (RFC 7541)
+	const endStream, endHeaders, status101 = 1, 4, "\x08\x03101" // a literal with an indexed name (RFC 7541)
 	url, _ := answeringHTTP2(t, "", func(stream uint32) string {
 		return frame(frameHeaders, endHeaders, stream, status101) + frame(frameData, endStream, stream, "x")
 	})
@@ -105,14 +107,15 @@ func TestUpstreamSwitchesProtocolsOverHTTP2(t *testing.T) {
 	require.Equal(t, 502, p.do(t, "POST", "/", strings.NewReader("x")).StatusCode)
 }
 
-// overHTTP1 starts an upstream with TLS that has no HTTP/2, and returns a proxy in front of it.
+// overHTTP1 starts an upstream that has TLS but no HTTP/2, and returns a proxy in front of it.
 func overHTTP1(t *testing.T, options string, handler http.HandlerFunc) *running {
 	up := httptest.NewTLSServer(handler)
 	t.Cleanup(up.Close)
 	return run(t, parse(t, "upstreams: {main: {url: %q, insecure_skip_verify: true%s}}\n", up.URL, options))
 }
 
-// A request over HTTP/1 is repeated as long as the connections were idle. There may be many.
+// TestUpstreamForgetsIdleConnections has an upstream that closes all idle connections. net/http then repeats a
+// request once for each of these, which may be more often than maxRefusals.
 func TestUpstreamForgetsIdleConnections(t *testing.T) {
 	t.Parallel()
 	const conns = maxRefusals + 10
@@ -137,7 +140,8 @@ func TestUpstreamForgetsIdleConnections(t *testing.T) {
 	require.Equal(t, 200, a.StatusCode, a.body)
 }
 
-// The response timeout begins once a request has a connection.
+// TestRequestWaitsForUpstreamConnection checks that response_timeout doesn't include the time that a request waits
+// for a connection.
 func TestRequestWaitsForUpstreamConnection(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{})

@@ -39,14 +39,16 @@ rules:
 	require.Equal(t, "3", limit("/parts"))
 }
 
-// An entry such as 192.0.2.7 is an address. To be safe, it also denies the key with this value.
+// TestEntriesThatLookLikeAddresses checks an entry such as 192.0.2.7. In allow, it is an address only. In deny, it is
+// an address and also a value of the key.
 func TestEntriesThatLookLikeAddresses(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: a, key: '{host}', limit: 3/60s, deny: [192.0.2.7], allow: [192.0.2.8]}]\n", behind(t, nil).URL))
 	require.Equal(t, 403, p.get(t, "/", "Host", "192.0.2.7").StatusCode)
 	require.Equal(t, "3", p.get(t, "/", "Host", "192.0.2.8").Header.Get("X-RateLimit-MaxRequests"))
 }
 
-// A condition on the credentials is met by all spellings of them.
+// TestMatchOfAuthorization checks that a match of the Authorization header applies to all spellings of the same
+// credentials.
 func TestMatchOfAuthorization(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: a, match: {headers: {authorization: 'Basic QQ=='}}, limit: 3/60s}]\n", behind(t, nil).URL))
 	for _, spelled := range []string{"Basic QQ==", "basic  QQ==", "BASIC\tQQ=="} {
@@ -55,7 +57,8 @@ func TestMatchOfAuthorization(t *testing.T) {
 	require.Empty(t, p.get(t, "/", "Authorization", "Basic qq==").Header.Get("X-RateLimit-MaxRequests"))
 }
 
-// A tier by address also has the addresses that NAT64 has translated.
+// TestTierOfNAT64Address checks that a tier for an IPv4 address also applies to the IPv6 address into which NAT64
+// translates it.
 func TestTierOfNAT64Address(t *testing.T) {
 	p := run(t, parse(t, "trusted_proxies: [127.0.0.1]\nupstreams: {main: {url: %q}}\nrules: [{name: a, key: '{client.ip}', limit: 3/60s, tiers: [{keys: [192.0.2.1], limit: 9/60s}]}]\n", behind(t, nil).URL))
 	for _, address := range []string{"192.0.2.1", "::ffff:192.0.2.1", "64:ff9b::c000:201"} {

@@ -26,11 +26,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // parallel tests wait for timeouts, not for a processor
+	_ = flag.Set("test.parallel", "8") // the parallel tests mostly wait for timeouts, so there can be more than processors
 	goleak.VerifyTestMain(m)
 }
 
-// parse reads a configuration. By default, clients on this machine may read the status.
+// parse parses a configuration. If it doesn't say who may read the status, clients on this machine may.
 func parse(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
 	c := parseAlone(tb, format, args...)
@@ -40,7 +40,7 @@ func parse(tb testing.TB, format string, args ...any) config.Config {
 	return c
 }
 
-// parseAlone reads a configuration without additions.
+// parseAlone parses a configuration and changes nothing.
 func parseAlone(tb testing.TB, format string, args ...any) config.Config {
 	tb.Helper()
 	c, err := config.Parse("proxy.yaml", []byte(fmt.Sprintf(format, args...)))
@@ -48,12 +48,12 @@ func parseAlone(tb testing.TB, format string, args ...any) config.Config {
 	return c
 }
 
-// limited returns the configuration that --upstream and --limit make.
+// limited returns the same configuration as the flags --upstream and --limit.
 func limited(tb testing.TB, upstream, limit string) config.Config {
 	return parse(tb, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: %s}]\n", upstream, limit)
 }
 
-// running is a proxy that listens.
+// running is a proxy that is listening, with its log and a client for it.
 type running struct {
 	*Proxy
 	server *Server
@@ -63,10 +63,10 @@ type running struct {
 	client *http.Client
 }
 
-// run starts a proxy, which ends with the test.
+// run starts a proxy, which is stopped at the end of the test.
 func run(tb testing.TB, c config.Config) *running { return runAt(tb, c, nil) }
 
-// runAt is like run but uses the given clock.
+// runAt is like run, but the proxy uses the given clock.
 func runAt(tb testing.TB, c config.Config, clock func() time.Time) *running {
 	tb.Helper()
 	r := &running{log: &logs{}}
@@ -111,7 +111,7 @@ type answer struct {
 	body string
 }
 
-// get sends a GET request, with headers as names and values.
+// get sends a GET request. headers are names and values in turn.
 func (r *running) get(tb testing.TB, path string, headers ...string) answer {
 	tb.Helper()
 	return r.do(tb, http.MethodGet, path, nil, headers...)
@@ -124,7 +124,7 @@ func (r *running) do(tb testing.TB, method, path string, body io.Reader, headers
 	return a
 }
 
-// ask is like do, but may be called on any goroutine: after an error, the test fails but continues.
+// ask is like do, but it may be called in any goroutine. After an error, it marks the test as failed and returns.
 func (r *running) ask(tb testing.TB, method, path string, body io.Reader, headers ...string) answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, r.url+path, body)
@@ -135,7 +135,7 @@ func (r *running) ask(tb testing.TB, method, path string, body io.Reader, header
 		if headers[i] == "Host" {
 			req.Host = headers[i+1]
 		}
-		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // in the spelling given
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1]) // keeps the spelling of the name
 	}
 	res, err := r.client.Do(req)
 	if !assert.NoError(tb, err) {
@@ -147,7 +147,7 @@ func (r *running) ask(tb testing.TB, method, path string, body io.Reader, header
 	return answer{res, string(text)}
 }
 
-// reload replaces the configuration.
+// reload calls Reload with a configuration.
 func (r *running) reload(c config.Config) error {
 	return r.Reload(func() (config.Config, error) { return c, nil })
 }
@@ -162,14 +162,14 @@ func (r *running) passes(tb testing.TB, path string, headers ...string) bool {
 	return a.StatusCode == http.StatusOK
 }
 
-// admits is like passes, but may be called on any goroutine.
+// admits is like passes, but it may be called in any goroutine.
 func (r *running) admits(tb testing.TB, path string, headers ...string) bool {
 	tb.Helper()
 	a := r.ask(tb, http.MethodGet, path, nil, headers...)
 	return a.Response != nil && a.StatusCode != http.StatusTooManyRequests && assert.Equal(tb, http.StatusOK, a.StatusCode, a.body)
 }
 
-// status returns the status of requests with this path and these headers.
+// status asks for the status with the header X-RateLimit-Status. headers are names and values in turn.
 func (r *running) status(tb testing.TB, path string, headers ...string) map[string]int64 {
 	tb.Helper()
 	a := r.get(tb, path, append(headers, "X-RateLimit-Status", "true")...)
@@ -184,7 +184,7 @@ func statusIn(tb testing.TB, a answer) (out map[string]int64) {
 	return out
 }
 
-// metrics returns the lines of /metrics that begin with a name.
+// metrics returns the lines of /metrics that begin with name.
 func (r *running) metrics(tb testing.TB, name string) string {
 	tb.Helper()
 	rec := httptest.NewRecorder()
@@ -199,19 +199,19 @@ func (r *running) metrics(tb testing.TB, name string) string {
 	return out.String()
 }
 
-// send writes raw bytes and returns what the proxy sends until the connection ends.
+// send opens a connection, sends text, and returns everything that the proxy sends until it closes the connection.
 func (r *running) send(tb testing.TB, text string) string {
 	tb.Helper()
 	conn, err := net.Dial("tcp", r.addr)
 	require.NoError(tb, err)
 	defer conn.Close()
 	require.NoError(tb, conn.SetDeadline(time.Now().Add(20*time.Second)))
-	go func() { _, _ = io.WriteString(conn, text) }() // the proxy may stop reading
-	out, _ := io.ReadAll(conn)                        // the connection may be reset after the response
+	go func() { _, _ = io.WriteString(conn, text) }() // in a goroutine, since the proxy may stop reading
+	out, _ := io.ReadAll(conn)                        // the error may be a reset after the response
 	return string(out)
 }
 
-// backend is an upstream that counts requests and keeps the last one.
+// backend is an upstream that counts its requests and keeps the last one.
 type backend struct {
 	*httptest.Server
 	n    atomic.Int64
@@ -242,7 +242,7 @@ func jsonLogger(l *logs) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// logs keeps the log of a proxy.
+// logs is a writer that keeps the log of a proxy.
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -254,7 +254,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// lines returns the lines that contain a text.
+// lines returns the lines of the log that contain a text.
 func (l *logs) lines(with string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,7 +37,8 @@ func TestMetrics(t *testing.T) {
 	require.Regexp(t, `(?m)^go_goroutines [^0]`, m)
 }
 
-// Names of upstreams are escaped, and each metric has one TYPE, before its samples.
+// TestMetricsFormat checks that names of upstreams are escaped in labels, and that each metric has one TYPE line
+// before its samples.
 func TestMetricsFormat(t *testing.T) {
 	p := run(t, parse(t, "upstreams: {main: {url: http://a}, 'other \"ä\\': {url: http://a}}\nroutes: [{upstream: main}]\nrules: [{name: limit, limit: 2/60s}]\n"))
 	require.Contains(t, p.metrics(t, ""), `ratelimit_proxy_responses_total{upstream="other \"ä\\",status="2xx"} 0`)
@@ -69,7 +70,7 @@ func TestLatencies(t *testing.T) {
 	})
 	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 3/60s}]\n", up.URL))
 	has := func(sample string) bool { return strings.Contains(p.metrics(t, ""), "ratelimit_proxy_"+sample+"\n") }
-	for range 5 { // two of them are denied
+	for range 5 { // two of the requests are denied
 		p.get(t, "/")
 	}
 	require.Eventually(t, func() bool { return has("request_duration_seconds_count 5") }, 20*time.Second, time.Millisecond, "counted after the response")
@@ -91,7 +92,7 @@ func TestLatencies(t *testing.T) {
 	<-ended
 	require.Eventually(t, func() bool { return has("requests_in_flight 0") }, 20*time.Second, time.Millisecond)
 
-	// An aborted request is no longer in flight.
+	// A request that the upstream doesn't answer also counts as ended.
 	up.Close()
 	p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	require.True(t, has("requests_in_flight 0"))

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// startNginx starts an nginx that serves a folder, and returns its URL.
+// startNginx starts an nginx that serves the files in docs. It returns nginx's URL and this folder.
 func startNginx(tb testing.TB) (url, docs string) {
 	tb.Helper()
 	port, err := testhost.ReservePort()
@@ -35,13 +35,13 @@ func startNginx(tb testing.TB) (url, docs string) {
 	return "http://" + port.Addr(), docs
 }
 
-// A download of 1 GB takes a bounded amount of memory.
+// TestDownloadFromNginx checks that the proxy's memory stays small during a download of 1 GB.
 func TestDownloadFromNginx(t *testing.T) {
 	url, docs := startNginx(t)
 	file, err := os.Create(filepath.Join(docs, "large"))
 	require.NoError(t, err)
 	const size = 1 << 28
-	require.NoError(t, file.Truncate(size)) // a sparse file
+	require.NoError(t, file.Truncate(size)) // a sparse file, which takes no space on the disk
 	_, err = file.WriteAt([]byte("last"), size-4)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
@@ -75,7 +75,6 @@ func TestDownloadFromNginx(t *testing.T) {
 	require.Equal(t, "last", string(body))
 }
 
-// An upload of 256 MB in chunks.
 func TestUploadToNginx(t *testing.T) {
 	p := run(t, limited(t, behind(t, hashing).URL, "10/60s"))
 	const size = 1 << 28
@@ -89,7 +88,8 @@ func TestUploadToNginx(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
 }
 
-// Clients behind an nginx, which uses HTTP/1.0 by default, get all denials.
+// TestDenialsBehindNginx checks that clients get every denial if nginx is in front of the proxy. By default, nginx
+// sends requests over HTTP/1.0.
 func TestDenialsBehindNginx(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "1/h"))
 	require.True(t, p.passes(t, "/"))
@@ -112,7 +112,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// tail keeps the last bytes that were written.
+// tail is a writer that keeps the last bytes written to it.
 type tail struct{ bytes []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

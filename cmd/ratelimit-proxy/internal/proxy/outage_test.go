@@ -16,10 +16,10 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// line is a line of a log.
+// line is one line of a log, by the names of its fields.
 type line map[string]any
 
-// above returns the lines above level debug.
+// above returns the lines of the log whose level is above debug.
 func (l *logs) above(tb testing.TB) (out []line) {
 	tb.Helper()
 	for _, text := range l.lines("") {
@@ -32,7 +32,8 @@ func (l *logs) above(tb testing.TB) (out []line) {
 	return out
 }
 
-// An outage of Redis is logged in two lines with its cause, and not once for each request.
+// TestRedisDownIsLoggedOnce checks that an outage of Redis is logged twice: at its beginning, with the cause, and at
+// its end.
 func TestRedisDownIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	up, redis := behind(t, nil), testhost.StartRedis(t)
@@ -60,7 +61,8 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
 }
 
-// An outage of an upstream is logged alike.
+// TestUpstreamDownIsLoggedOnce checks that an outage of an upstream is logged twice: at its beginning, with the
+// cause, and at its end.
 func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -87,7 +89,7 @@ func TestUpstreamDownIsLoggedOnce(t *testing.T) {
 	require.Len(t, p.log.lines("the upstream answers again"), 1)
 }
 
-// Requests that the proxy doesn't support are not logged as errors.
+// TestUnsupportedRequestsAreNotErrors checks that the log has no error for each CONNECT request or loop.
 func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
 	p := run(t, limited(t, behind(t, nil).URL, "10/60s"))
 	require.Contains(t, p.send(t, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n\r\n"), " 501 ")
@@ -102,7 +104,7 @@ func TestUnsupportedRequestsAreNotErrors(t *testing.T) {
 	require.Less(t, len(logged), 9)
 }
 
-// newOutage returns an outage and its log.
+// newOutage returns an outage and the log that it writes to.
 func newOutage() (*outage, *logs) {
 	var l logs
 	return &outage{log: slog.New(slog.NewJSONHandler(&l, nil)), lost: "lost", back: "back"}, &l
@@ -112,7 +114,7 @@ func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := newOutage()
 		o.callSucceeded()
-		for range 3000 { // in 30 s
+		for range 3000 { // the failures take 30 s in all
 			o.callFailed(errors.New("refused"))
 			<-time.After(10 * time.Millisecond)
 		}
@@ -125,7 +127,7 @@ func TestOutage(t *testing.T) {
 		require.Equal(t, "back", logged[1]["msg"])
 		require.Equal(t, "30s", logged[1]["after"])
 
-		for range 3000 { // it comes and goes
+		for range 3000 { // the outage begins and ends many times
 			o.callFailed(errors.New("refused"))
 			o.callSucceeded()
 			<-time.After(10 * time.Millisecond)
@@ -148,7 +150,7 @@ func TestThrottledLog(t *testing.T) {
 	})
 }
 
-// While Redis is down, an open rule sends no quota headers.
+// TestNoQuotaHeadersWithoutRedis checks that an open rule sends no quota headers while Redis is down.
 func TestNoQuotaHeadersWithoutRedis(t *testing.T) {
 	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, `
@@ -167,7 +169,7 @@ rules:
 		require.NotEmpty(t, p.get(t, "/open").Header.Get(name))
 	}
 	redis.Kill()
-	for range 12 { // some of them without a call of Redis
+	for range 12 { // after about ten failures, the proxy no longer calls Redis
 		for _, path := range []string{"/open", "/many", "/tried"} {
 			a := p.get(t, path)
 			require.Equal(t, 200, a.StatusCode)
@@ -180,14 +182,15 @@ rules:
 	require.Equal(t, 503, p.get(t, "/status/x?rule=open").StatusCode)
 	require.Equal(t, 404, p.get(t, "/tried", "X-RateLimit-Status", "true").StatusCode, "it limits nothing, with Redis or without")
 
-	// A local rule shows this process's share of the limit.
+	// The headers of a local rule describe the limit of this proxy, which is half of the rule's limit.
 	a := p.get(t, "/both")
 	require.Equal(t, `"local";r=2;t=60`, a.Header.Get("RateLimit"))
 	require.Contains(t, p.get(t, "/both", "X-RateLimit-Status", "true").body, `"remaining":2`)
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_decisions_total"), `{rule="open",decision="allowed"} 16`)
 }
 
-// A key of another type in Redis does not count as an outage. Other keys are still limited.
+// TestWrongKeyTypeIsNoOutage checks that a key of another type in Redis does not count as an outage, and that other
+// keys are still limited.
 func TestWrongKeyTypeIsNoOutage(t *testing.T) {
 	up, redis := behind(t, nil), testhost.StartRedis(t)
 	p := run(t, parse(t, "redis: redis://%s\nredis_timeout: 10s\nupstreams: {main: {url: %q}}\nrules: [{name: r, key: '{header.K}', limit: 1000/60s}]\n",

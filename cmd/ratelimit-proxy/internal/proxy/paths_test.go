@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An ambiguous query is refused if a rule counts by a parameter.
+// TestQuerySpellingsDoNotBypassRules checks that an ambiguous query is refused if a rule's key contains a query
+// parameter.
 func TestQuerySpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
@@ -37,7 +38,8 @@ rules:
 	}
 }
 
-// An ambiguous cookie is refused if a rule counts by it.
+// TestCookieSpellingsDoNotBypassRules checks that an ambiguous cookie is refused if a rule's key contains this
+// cookie.
 func TestCookieSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
@@ -68,7 +70,8 @@ rules: [{name: deny, match: {paths: [/deny]}, key: "{cookie.key}", missing: skip
 	require.Equal(t, 400, p.get(t, "/?key=1"+parameters).StatusCode)
 }
 
-// An ambiguous path is refused if rules or routes treat its readings differently.
+// TestPathSpellingsDoNotBypassRules checks that a path that servers read in several ways is refused, if the rules
+// differ for these readings.
 func TestPathSpellingsDoNotBypassRules(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
@@ -94,14 +97,14 @@ rules:
 		"/login\\x", "/login%5Cx", "/login/..", "/login/../static/x", "/login/..%2Fstatic/x", "/login/x%2F..%2F..%2Fstatic", "/x/..;/login/..%2fy",
 		"/users/a%2Fb/orders", "/users/7%2Forders", "/users/7/orders;x", "/users/a%5Cb/orders",
 		"/login%00", "/login%00/x", "/other/%00", "/login%09", "/lo%0Agin", "/other/%7f", "/other/%C2%85",
-		"///evil/login", "////evil/login", "/\\evil/login", "/%5cevil/login", "/%2fevil/login", "/;/evil/login", "//evil%2Flogin", "///evil/users/7/orders", // as WHATWG's URLs
-		"/login;%2Fx", // parameters are removed before "%2F" is decoded
+		"///evil/login", "////evil/login", "/\\evil/login", "/%5cevil/login", "/%2fevil/login", "/;/evil/login", "//evil%2Flogin", "///evil/users/7/orders", // servers that parse URLs as browsers do read /login
+		"/login;%2Fx", // some servers remove parameters before they decode %2F
 	} {
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
 	}
 	require.Equal(t, before, up.n.Load())
-	for _, path := range []string{"//evil/login", "//evil:80/login/x", "//evil//login", "//evil/users/7/orders"} { // by RFC 3986, the path of the URL //evil/login is /login
+	for _, path := range []string{"//evil/login", "//evil:80/login/x", "//evil//login", "//evil/users/7/orders"} { // according to RFC 3986, the path of the URL //evil/login is /login
 		got := p.send(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400 "), "%s: %s", path, got)
 	}
@@ -133,7 +136,7 @@ rules:
 	}
 }
 
-// TestReadPath checks that readPath has the readings of different servers.
+// TestReadPath checks that readPath returns the readings of different servers.
 func TestReadPath(t *testing.T) {
 	r := httptest.NewRequest("GET", "/a//b%2Fc%5Cd%20e;y/f", nil)
 	require.Equal(t, "/a/b/c/d e/f", cleanPath(r))
@@ -147,7 +150,8 @@ func TestReadPath(t *testing.T) {
 	require.False(t, isAmbiguous(httptest.NewRequest("GET", "/a//b/c.d/%20/%C3%BC", nil)))
 }
 
-// FuzzPath reads a request's target in all the ways that servers do.
+// FuzzPath reads a request's target in each way that readPath supports. If a path is not ambiguous, all readings must
+// be equal.
 func FuzzPath(f *testing.F) {
 	for _, target := range []string{
 		"/", "//host/a", "/a/../b", "/a%2Fb", "/a;x=y/b", `/a\b`, "/a%5cb", "/a//b/c/", "/%252e%252e/",

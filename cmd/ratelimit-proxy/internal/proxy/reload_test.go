@@ -83,7 +83,8 @@ func TestInvalidReloadKeepsConfiguration(t *testing.T) {
 	require.ErrorIs(t, p.reload(limited(t, up.URL, "5/60s")), errClosed)
 }
 
-// A request in flight keeps its configuration and connections during a reload.
+// TestReloadDuringRequest checks that a request in flight keeps its configuration and its connections during a
+// reload.
 func TestReloadDuringRequest(t *testing.T) {
 	redis := testhost.StartRedis(t)
 	release := make(chan struct{})
@@ -141,7 +142,7 @@ func TestCloseDuringReload(t *testing.T) {
 	go func() {
 		ended <- p.reload(parse(t, "listen: [{address: ':0', cert: %q, key: %q}]\nupstreams: {main: {url: %q}}\n", slow, certs.key, up.URL))
 	}()
-	file, err := os.OpenFile(slow, os.O_WRONLY, 0) // waits for the reload to open it
+	file, err := os.OpenFile(slow, os.O_WRONLY, 0) // waits until the reload opens the file
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	pem, err := os.ReadFile(certs.cert)
@@ -152,8 +153,8 @@ func TestCloseDuringReload(t *testing.T) {
 	require.ErrorIs(t, <-ended, errClosed)
 }
 
-// TestReloadsMakeNoKeys checks that a rule keeps its policy: the properties of a new one would take
-// places in the registries of all later configurations.
+// TestReloadsMakeNoKeys checks that a rule keeps its policy during reloads. A new policy would add properties to all
+// later configurations.
 func TestReloadsMakeNoKeys(t *testing.T) {
 	up := behind(t, nil)
 	conf := func(limit int, more string) config.Config {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Servers that pass headers on as CGI does take X_Key for X-Key. So X_Key is dropped, and rules
-// can't use it.
+// TestHeaderNamesAmbiguousInCGI checks that the proxy removes a header X_Key, and that rules can't use it. CGI
+// programs could mistake it for X-Key.
 func TestHeaderNamesAmbiguousInCGI(t *testing.T) {
 	up := behind(t, nil)
 	const conf = `
@@ -46,7 +46,7 @@ rules:
 	require.Error(t, Check(parse(t, "upstreams: {main: {url: http://a}}\nheaders: {underscores: true}\nrules: [{name: a, limit: 1/s, key: '{header.X.Key}'}]")))
 }
 
-// Headers that only proxies send are removed from clients' headers.
+// TestForgedProxyHeaders checks that headers which only proxies send are removed if they come from other clients.
 func TestForgedProxyHeaders(t *testing.T) {
 	up := behind(t, nil)
 	names := []string{

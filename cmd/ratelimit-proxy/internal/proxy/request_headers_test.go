@@ -53,7 +53,8 @@ func TestLegacyHeadersSwitch(t *testing.T) {
 	}
 }
 
-// Informational responses (1xx) are forwarded and do not change the final header.
+// TestEarlyHints checks that an informational response (1xx) is forwarded, without the headers of the limits, which
+// are in the final response.
 func TestEarlyHints(t *testing.T) {
 	p := run(t, limited(t, behind(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</x>; rel=preload")
@@ -77,8 +78,8 @@ func TestEarlyHints(t *testing.T) {
 	require.Equal(t, `"limit";r=9;t=60`, res.Header.Get("RateLimit"))
 }
 
-// The proxy does not add a Content-Type to a response without one, because browsers would run scripts in a text that
-// looks like HTML.
+// TestNoContentTypeIsGuessed checks that the proxy does not add a Content-Type to a response. A guessed text/html
+// could make browsers run scripts.
 func TestNoContentTypeIsGuessed(t *testing.T) {
 	up := answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-Content-Type-Options: nosniff\r\n\r\n<html>", false)
 	for _, p := range []*running{run(t, limited(t, up, "10/60s")), overTLS(t, limited(t, up, "10/60s"))} {
@@ -88,7 +89,7 @@ func TestNoContentTypeIsGuessed(t *testing.T) {
 	}
 }
 
-// HTTP/1.0 has no informational responses and no upgrades.
+// TestHTTP10 checks that clients with HTTP/1.0 get no informational responses (1xx) and no upgrades.
 func TestHTTP10(t *testing.T) {
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		require.Empty(t, r.Header["Upgrade"])

@@ -17,7 +17,7 @@ import (
 func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		match string
-		yes   []string // method, host, path, and then headers
+		yes   []string // method, host, path, and then names and values of headers
 		no    []string
 	}{
 		{"{}", []string{"GET a /", "PUT b:80 /x/y"}, nil},
@@ -191,7 +191,8 @@ rules:
 	require.False(t, p.passes(t, "/", "X-Key", "x"))
 }
 
-// If several headers, cookies or parameters have the same name, the upstream may read any of them.
+// TestRepeatedKeys has requests with several headers, cookies or parameters of the same name. The upstream may read
+// any of them.
 func TestRepeatedKeys(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, parse(t, `
@@ -286,7 +287,7 @@ rules:
 	require.Equal(t, 404, p.get(t, "/?rule=tried", "X-RateLimit-Status", "true").StatusCode)
 }
 
-// All spellings of a path or a host have one count.
+// TestPathAndHostKeys checks that all spellings of a path or a host share a quota.
 func TestPathAndHostKeys(t *testing.T) {
 	p := run(t, parse(t, `
 upstreams: {main: {url: %q}}

@@ -41,7 +41,7 @@ func TestFixedWindow(t *testing.T) {
 
 	c.Advance(44 * time.Second)
 	want := map[string]int64{"max_requests": 10, "requests": 10, "remaining": 0, "ttl": 16, "reset": c.Now().Unix() + 16, "denials": 2}
-	for range 3 { // nothing is charged, and nothing reaches the upstream
+	for range 3 { // requests for the status charge nothing and don't reach the upstream
 		require.Equal(t, want, statusIn(t, p.get(t, "/status/"+url.PathEscape(josh))))
 		require.Equal(t, want, p.status(t, "/any/path", "Authorization", josh))
 	}
@@ -54,7 +54,6 @@ func TestFixedWindow(t *testing.T) {
 		p.status(t, "/", "Authorization", josh))
 }
 
-// Two proxies with one Redis share their limits.
 func TestTwoProxiesShareTheirLimits(t *testing.T) {
 	up, redis := behind(t, nil), testhost.StartRedis(t)
 	c := parse(t, "redis: redis://%s\nredis_timeout: 20s\nupstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 10/60s}]\n", redis.Addr, up.URL)
@@ -82,7 +81,8 @@ func TestTwoProxiesShareTheirLimits(t *testing.T) {
 	require.EqualValues(t, 10, up.n.Load())
 }
 
-// Two proxies that get many requests at the end of a window allow the limit once in the next window.
+// TestNoRaceAtExpiry sends many requests to two proxies while a window ends. In the next window, the proxies together
+// must allow exactly the limit.
 func TestNoRaceAtExpiry(t *testing.T) {
 	var passed int64
 	up, redis := behind(t, nil), testhost.StartRedis(t)

@@ -17,7 +17,8 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// stop starts Shutdown and returns once responses announce it. The channel gets the result.
+// stop calls Shutdown in a goroutine and waits until responses announce the stop. The channel receives the result of
+// Shutdown.
 func (r *running) stop(tb testing.TB) <-chan error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.server.Shutdown(context.WithoutCancel(tb.Context())) }()
@@ -25,8 +26,8 @@ func (r *running) stop(tb testing.TB) <-chan error {
 	return stopped
 }
 
-// A client that sends a request on an idle or a new connection after the stop has begun gets a
-// response with Connection: close.
+// TestStopIsAnnouncedToIdleConnections checks that requests after the beginning of a stop get a response with
+// Connection: close. Their connections were idle, busy or new before.
 func TestStopIsAnnouncedToIdleConnections(t *testing.T) {
 	asked, answer := make(chan struct{}, 1), make(chan struct{})
 	p := run(t, limited(t, behind(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -59,7 +60,8 @@ func TestStopIsAnnouncedToIdleConnections(t *testing.T) {
 	require.NoError(t, <-stopped, "as soon as there is no connection")
 }
 
-// A stop ends HTTP/2 connections that always have requests, and no request is lost.
+// TestStopEndsBusyHTTP2Connections checks that a stop ends HTTP/2 connections that always have a request, and that no
+// request is lost.
 func TestStopEndsBusyHTTP2Connections(t *testing.T) {
 	p := overTLS(t, limited(t, behind(t, nil).URL, "1000000/h"))
 	ended := make(chan error, 1)
@@ -79,7 +81,7 @@ func TestStopEndsBusyHTTP2Connections(t *testing.T) {
 	require.ErrorIs(t, <-ended, syscall.ECONNREFUSED)
 }
 
-// Connections without a request don't delay the stop.
+// TestSilentConnectionsDoNotDelayStop checks that connections without a complete request don't delay a stop.
 func TestSilentConnectionsDoNotDelayStop(t *testing.T) {
 	t.Parallel()
 	certs := newCertificates(t)
@@ -163,7 +165,7 @@ func TestTooManyOpenFilesIsLogged(t *testing.T) {
 	}
 }
 
-// Errors of clients are logged at debug, and a panic as an error.
+// TestLogOfNetHTTP checks that errors of clients are logged at debug, and a panic as an error.
 func TestLogOfNetHTTP(t *testing.T) {
 	p := overTLS(t, limited(t, behind(t, nil).URL, "1/s"))
 	conn, err := net.Dial("tcp", p.addr)

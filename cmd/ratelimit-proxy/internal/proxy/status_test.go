@@ -56,14 +56,14 @@ func TestStatusAuthorization(t *testing.T) {
 	for _, c := range []struct {
 		config  string
 		headers []string
-		path    int // the status by the path
-		header  int // and by the header
+		path    int // the response's status if the request asks with the path
+		header  int // the response's status if the request asks with the header
 	}{
-		{"", nil, 404, 404}, // a proxy on this machine may have forwarded it
+		{"", nil, 404, 404}, // a proxy on this machine may have forwarded the request
 		{"", []string{"Authorization", "Bearer ", "X-RateLimit-Token", ""}, 404, 404},
 		{"trusted_proxies: [127.0.0.1]", []string{forwarded, "127.0.0.1"}, 404, 404},
 		{"status: {allow: [127.0.0.1]}", nil, 200, 200},
-		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // of another client, through an untrusted proxy
+		{"status: {allow: [127.0.0.1]}", []string{forwarded, "192.0.2.1"}, 403, 403}, // forwarded for another client by a proxy that is not trusted
 		{"status: {allow: [127.0.0.1]}", []string{"Forwarded", "for=127.0.0.1"}, 403, 403},
 		{"status: {allow: [127.0.0.1]}", []string{"X-Real-IP", "192.0.2.1"}, 403, 403},
 		{"status: {allow: [127.0.0.1]}", []string{"Via", "1.1 other-proxy"}, 403, 403},
@@ -95,7 +95,7 @@ func TestStatusWithoutRule(t *testing.T) {
 	require.Equal(t, 404, p.get(t, "/status/x").StatusCode)
 }
 
-// A request whose header may be meant to ask for the status is never charged.
+// TestStatusHeaderValues checks that a request with an unclear X-RateLimit-Status is refused and not charged.
 func TestStatusHeaderValues(t *testing.T) {
 	up := behind(t, nil)
 	p := run(t, limited(t, up.URL, "10/60s"))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Clients can't choose the upstream: the configuration does.
+// TestClientsCannotChooseUpstream checks that neither Host nor URL of a request changes where the proxy connects.
 func TestClientsCannotChooseUpstream(t *testing.T) {
 	evil := behind(t, nil)
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "up ", r.Host, " ", r.RequestURI) })
@@ -51,7 +51,7 @@ func connectionClose(request string) string {
 	return "\r\nConnection: close"
 }
 
-// A request that servers could read differently is refused, or forwarded in an unambiguous form.
+// TestSmuggling checks that a request whose end is ambiguous is refused, or forwarded in an unambiguous form.
 func TestSmuggling(t *testing.T) {
 	var seen []string
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,8 @@ func TestSmuggling(t *testing.T) {
 		require.True(t, strings.HasPrefix(got, "HTTP/1.1 400") || strings.HasPrefix(got, "HTTP/1.1 501"), "%q: %s", head, got)
 		require.Empty(t, seen, "%q", head)
 	}
-	// With both, chunks take precedence, and Content-Length is not forwarded.
+	// If a request has Content-Length and Transfer-Encoding, the proxy reads chunks, and does not forward the
+	// Content-Length.
 	got := p.send(t, "POST /outer HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n"+behindIt)
 	require.NotContains(t, got, "smuggled")
 	require.Equal(t, []string{"POST /outer -1 [chunked]"}, seen)

@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// certificates are files with a self-signed certificate for this machine and its key.
+// certificates holds the files of a self-signed certificate for this machine and of its key.
 type certificates struct {
 	cert, key string
 	pool      *x509.CertPool
@@ -35,7 +35,7 @@ func newCertificates(tb testing.TB) *certificates {
 	return c
 }
 
-// renew replaces the files by renaming, as ACME clients do.
+// renew replaces the files with a new certificate. Like ACME clients, it renames new files to the old names.
 func (c *certificates) renew(tb testing.TB, serial int64) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -58,7 +58,7 @@ func (c *certificates) renew(tb testing.TB, serial int64) {
 	c.pool.AddCert(parsed)
 }
 
-// client returns a client that trusts the certificate.
+// client returns an HTTP client that trusts the certificate.
 func (c *certificates) client(tb testing.TB, http2 bool) *http.Client {
 	client := newClient(tb)
 	t := client.Transport.(*http.Transport)
@@ -84,7 +84,7 @@ func TestCertificateIsReloaded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		conn, err := tls.Dial("tcp", p.addr, &tls.Config{RootCAs: certs.pool})
 		if err != nil {
-			return false // still the old one
+			return false // the server still uses the old certificate
 		}
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64() == 2

@@ -19,8 +19,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// answering returns the address of a server that answers each connection with text and then
-// closes or resets it.
+// answering starts a server that answers the first request of each connection with text. Then it closes or resets the
+// connection. It returns the server's URL.
 func answering(tb testing.TB, text string, reset bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
@@ -82,8 +82,8 @@ func TestFailingUpstreams(t *testing.T) {
 	}
 }
 
-// A client gets the part of a response that has arrived, and must not take it for the whole. The upstream
-// ends the connection in order: a reset may also drop what the proxy has not read.
+// TestTruncatedResponses has an upstream that closes the connection in the middle of a response. The client must get
+// the part that has arrived, and an error. (With a reset, the part could be lost.)
 func TestTruncatedResponses(t *testing.T) {
 	for text, want := range map[string]string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf":                 "half",
@@ -149,7 +149,7 @@ func TestWebsocket(t *testing.T) {
 		_, echo, err := c.Read(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, message, string(echo))
-		<-time.After(350 * time.Millisecond) // longer than the stall timeout
+		<-time.After(350 * time.Millisecond) // a pause longer than the stall timeout
 	}
 	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
 
@@ -162,7 +162,7 @@ func TestWebsocket(t *testing.T) {
 	require.NoError(t, c.CloseNow())
 }
 
-// Shutdown waits for websockets, and cuts them off when its context ends.
+// TestWebsocketsDuringShutdown checks that Shutdown waits for websockets, and cuts them off when its context ends.
 func TestWebsocketsDuringShutdown(t *testing.T) {
 	p := run(t, slowly(t, echoing(t).URL, ""))
 	c, _, err := websocket.Dial(t.Context(), p.url, &websocket.DialOptions{HTTPClient: p.client})
@@ -170,7 +170,7 @@ func TestWebsocketsDuringShutdown(t *testing.T) {
 	stopping := func(ctx context.Context) <-chan error {
 		stopped := make(chan error, 1)
 		go func() { stopped <- p.server.Shutdown(ctx) }()
-		require.Eventually(t, func() bool { // it accepts no more connections
+		require.Eventually(t, func() bool { // waits until the proxy accepts no more connections
 			conn, err := net.Dial("tcp", p.addr)
 			if err == nil {
 				_ = conn.Close()
@@ -211,7 +211,8 @@ func TestWebsocketsDuringShutdown(t *testing.T) {
 	require.Empty(t, p.log.lines(`"level":"ERROR"`))
 }
 
-// response_timeout also bounds an upstream that neither reads the body nor responds.
+// TestUpstreamThatDoesNotReadBody checks that response_timeout also ends a request whose body the upstream doesn't
+// read.
 func TestUpstreamThatDoesNotReadBody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -223,7 +224,8 @@ func TestUpstreamThatDoesNotReadBody(t *testing.T) {
 	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
 }
 
-// After its header, an upstream may stop reading the body for longer than response_timeout.
+// TestUpstreamReadsBodyLate has an upstream that sends its response's header, and then pauses for longer than
+// response_timeout before it reads the body.
 func TestUpstreamReadsBodyLate(t *testing.T) {
 	t.Parallel()
 	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
@@ -243,7 +245,8 @@ func TestUpstreamReadsBodyLate(t *testing.T) {
 	}
 }
 
-// A client may pause for longer than response_timeout, which bounds the upstream only.
+// TestClientPausesDuringUpload has a client that pauses for longer than response_timeout, which must not end the
+// request.
 func TestClientPausesDuringUpload(t *testing.T) {
 	t.Parallel()
 	p := run(t, parse(t, "upstreams: {main: {url: %q, response_timeout: 1s}}\n", behind(t, hashing).URL))
@@ -259,7 +262,8 @@ func TestInvalidUpstreamStatus(t *testing.T) {
 	require.Empty(t, p.log.lines("panic"))
 }
 
-// Parts of a response are forwarded at once, even if it has a Content-Length.
+// TestStreamingWithContentLength checks that parts of a response are forwarded at once, even if the response has a
+// Content-Length.
 func TestStreamingWithContentLength(t *testing.T) {
 	seen := make(chan struct{})
 	up := behind(t, func(w http.ResponseWriter, _ *http.Request) {
