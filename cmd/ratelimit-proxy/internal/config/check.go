@@ -17,16 +17,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// FieldError is an error in a field of a [Config].
+// FieldError is an error about a field of a [Config].
 type FieldError struct {
-	// At is the file, line and column, or the flag. It is empty for a configuration that was built in Go.
+	// At is the position of the field: file, line and column, or a flag. It is empty if the configuration was built
+	// in Go.
 	At string
 	// Field is the field's path, such as rules[0].key.
 	Field string
 	Err   error
 }
 
-// Error returns position, field and reason.
+// Error returns the position, the field and the reason.
 func (e *FieldError) Error() string {
 	if e.At == "" {
 		return e.Field + ": " + e.Err.Error()
@@ -37,7 +38,7 @@ func (e *FieldError) Error() string {
 // Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// checker checks a configuration with its defaults and collects the errors.
+// checker checks a configuration, whose defaults are filled in, and collects the errors.
 type checker struct {
 	c    *Config
 	errs []error
@@ -48,7 +49,7 @@ func (k *checker) add(field string, err error) {
 	if err == nil {
 		return
 	}
-	if wrong, ok := errors.AsType[*option.Error](err); ok { // its field is named as in Go
+	if wrong, ok := errors.AsType[*option.Error](err); ok { // this error contains the field's name in Go, which add leaves out
 		err = errors.New(wrong.Reason)
 	}
 	e := &FieldError{Field: field, Err: err}
@@ -66,7 +67,7 @@ func (k *checker) oneOf(field, got string, want ...string) {
 	}
 }
 
-// between checks a number or a duration.
+// between reports an error if a number or a duration is not between low and high.
 func between[T int | int64 | Size | time.Duration](k *checker, field string, got, low, high T) {
 	if got < low || got > high {
 		k.addf(field, "is %v, want %v to %v", got, low, high)
@@ -119,13 +120,14 @@ func (k *checker) listeners() {
 	}
 }
 
-// validPort reports whether a port can be connected to, by its number or its name.
+// validPort reports whether port is the number or the name of a TCP port other than 0.
 func validPort(port string) bool {
 	n, err := net.LookupPort("tcp", port)
 	return err == nil && n > 0
 }
 
-// CheckFiles returns an error for each certificate of a listener that can't be used. Resolve doesn't read these files.
+// CheckFiles reads the certificates of all listeners and returns an error for each one that can't be used. Resolve
+// doesn't read these files.
 func (c Config) CheckFiles() error {
 	k := &checker{c: &c}
 	for i, l := range c.Listen {
@@ -201,10 +203,10 @@ func (k *checker) status() {
 	}
 }
 
-// header refuses a header that requests no longer have when they are matched and counted.
+// header reports an error if requests never have this header when rules are applied to them.
 func (k *checker) header(field, name string) {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
-	case "Host", "Transfer-Encoding", "Trailer": // net/http removes them from the header
+	case "Host", "Transfer-Encoding", "Trailer": // net/http removes these from r.Header
 		k.addf(field, "the header %s can't be matched or counted by (for the host, use hosts or {host})", name)
 	}
 	if isToken(name) && !ForwardedName(name, k.c.Headers.Underscores) {
@@ -212,8 +214,8 @@ func (k *checker) header(field, name string) {
 	}
 }
 
-// ForwardedName reports whether request headers with this name are passed on. Only letters, digits and "-" are allowed,
-// and "_" if underscores is set: CGI and its successors read X_Real_IP as X-Real-IP.
+// ForwardedName reports whether the proxy passes on request headers with this name. It may have only letters, digits
+// and "-", and "_" if underscores is set. CGI programs read X_Real_IP as X-Real-IP.
 func ForwardedName(name string, underscores bool) bool {
 	for i := range len(name) {
 		switch c := name[i]; {

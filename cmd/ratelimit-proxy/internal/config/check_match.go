@@ -70,7 +70,7 @@ func IsMethod(m string) bool {
 	})
 }
 
-// checkMethod returns an error if no request with this method reaches the rules.
+// checkMethod returns an error if the proxy refuses all requests with this method.
 func checkMethod(m string) error {
 	switch {
 	case !IsMethod(m):
@@ -81,10 +81,11 @@ func checkMethod(m string) error {
 	return nil
 }
 
-// escape matches an escape in a URL, such as %20.
+// escape matches an escape in a URL, for example %20.
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// checkPath returns an error if a clean path is never equal to p, for example because p has escapes or parameters.
+// checkPath returns an error if p can't be equal to the path of a request, which is compared without escapes and
+// parameters.
 func checkPath(p string) error {
 	switch {
 	case p == "" || p[0] != '/':

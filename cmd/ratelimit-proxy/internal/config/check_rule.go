@@ -82,7 +82,7 @@ func (k *checker) tiers(r *Rule, key Key, cost int64, field string) {
 	}
 }
 
-// limits checks the limits of a rule or a tier. None of them may be smaller than the cost of a request.
+// limits checks the limits of a rule or a tier. A limit must not be smaller than the cost of a request.
 func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 	switch {
 	case short != (Rate{}) && len(full) > 0:
@@ -111,7 +111,7 @@ func (k *checker) limits(short Rate, full []Limit, cost int64, field string) {
 	}
 }
 
-// limitError returns an error of package ratelimit with the name of the field in YAML.
+// limitError returns an error of package ratelimit in which the field has its name in YAML.
 func limitError(err error) error {
 	if wrong, ok := errors.AsType[*option.Error](err); ok {
 		_, field, _ := strings.Cut(wrong.Field, ".")
@@ -126,7 +126,7 @@ func (k *checker) list(entries []string, key Key, field string) {
 		network, notPrefix := netip.ParsePrefix(e)
 		_, notAddress := netip.ParseAddr(e)
 		k.network(network, fmt.Sprintf("%s[%d]", field, i))
-		if notPrefix == nil || notAddress == nil && !strings.Contains(e, "/") { // not a zone such as eth0/64
+		if notPrefix == nil || notAddress == nil && !strings.Contains(e, "/") { // a slash could be in a zone, as in fe80::1%eth0/64
 			continue
 		}
 		_, err := key.Value(e)
@@ -139,15 +139,15 @@ func (k *checker) list(entries []string, key Key, field string) {
 	}
 }
 
-// network refuses the network of all addresses that NAT64 translates. Such an address counts as its IPv4 address, so
-// that the network would contain all IPv4 addresses.
+// network reports an error for the NAT64 network. The proxy treats a NAT64 address as the IPv4 address in it, so this
+// network would contain all IPv4 addresses.
 func (k *checker) network(p netip.Prefix, field string) {
 	if p.Masked() == netaddr.NAT64 {
 		k.addf(field, "%v is the network of all IPv4 addresses behind NAT64, which count as IPv4 addresses: want 0.0.0.0/0 for all of these", p)
 	}
 }
 
-// looksLikeAddress reports whether text, which is not an address or a network, looks like one: 10.0.0.256 or
+// looksLikeAddress reports whether text is probably a mistyped address or network, such as 10.0.0.256 or
 // 2001:db8::/129.
 func looksLikeAddress(text string) bool {
 	address, _, isNetwork := strings.Cut(text, "/")

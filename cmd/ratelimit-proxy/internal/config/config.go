@@ -20,21 +20,21 @@ type Config struct {
 	// Redis is the URL of the Redis that stores the counters: redis://, rediss:// or unix://.
 	// Default: the counters are in memory.
 	Redis string `yaml:"redis"`
-	// RedisTimeout is the time after which OnError applies. Default: 50ms.
+	// RedisTimeout bounds the wait for Redis. After this time, a rule's OnError applies. Default: 50ms.
 	RedisTimeout time.Duration `yaml:"redis_timeout"`
-	// Replicas is the number of proxies that share the Redis; see OnError. Default: 1.
+	// Replicas is the number of proxies that share the Redis. See [Rule.OnError]. Default: 1.
 	Replicas int `yaml:"replicas"`
 
-	// TrustedProxies lists the proxies in front of this one. They may send ClientHeader.
+	// TrustedProxies lists the addresses of the proxies in front of this one, whose ClientHeader is trusted.
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies"`
-	// ClientHeader names the client's address. Default: X-Forwarded-For.
+	// ClientHeader is the name of the header with the client's address. Default: X-Forwarded-For.
 	ClientHeader string `yaml:"client_header"`
 
 	// Upstreams lists the servers behind the proxy, by name.
 	Upstreams map[string]Upstream `yaml:"upstreams"`
-	// Routes choose the upstream: the first that matches. Default: the only upstream.
+	// Routes choose the upstream of a request. The first route that matches is used. Default: the only upstream.
 	Routes []Route `yaml:"routes"`
-	// Rules lists the limits. All rules that match a request, up to the first one with Last, have to allow it.
+	// Rules lists the limits. A request must be allowed by all rules that match it, up to the first rule with Last.
 	Rules []Rule `yaml:"rules"`
 
 	Headers  Headers  `yaml:"headers"`
@@ -61,9 +61,10 @@ type Listener struct {
 
 // Upstream is a server behind the proxy.
 type Upstream struct {
-	// URL is http:// or https://, with an optional path that is put before the request's.
+	// URL begins with http:// or https://. If it has a path, this is put before the request's path.
 	URL string `yaml:"url"`
-	// Host selects the Host that the upstream gets: "client" (the default) or "upstream" (the URL's).
+	// Host selects the Host header for the upstream: "client" (as the client sent it, the default) or "upstream" (the
+	// URL's host).
 	Host string `yaml:"host"`
 	// HTTP2 is "cleartext" for HTTP/2 without TLS. Default: HTTP/2 if TLS negotiates it.
 	HTTP2 string `yaml:"http2"`
@@ -73,7 +74,8 @@ type Upstream struct {
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
 	// ResponseTimeout bounds the wait for the response's header. Default: 30s.
 	ResponseTimeout time.Duration `yaml:"response_timeout"`
-	// MaxConnections bounds the connections; further requests wait. Default: no bound.
+	// MaxConnections bounds the number of connections to the upstream. Further requests wait for one. Default: no
+	// bound.
 	MaxConnections int `yaml:"max_connections"`
 }
 
@@ -103,27 +105,27 @@ type Rule struct {
 	// Key is a template of {client.ip}, {header.NAME}, {cookie.NAME}, {query.NAME}, {host}, {path} and {method}.
 	// Requests with equal keys are counted together. Default: {header.Authorization}.
 	Key string `yaml:"key"`
-	// Missing applies to requests without a unique key: count them by address ("address", the default), answer 400
-	// ("reject"), or don't limit them with this rule ("skip").
+	// Missing applies to a request without a key, or with several. The rule can count it by its address ("address",
+	// the default), answer 400 ("reject"), or not limit it ("skip").
 	Missing string `yaml:"missing"`
 	// Limit is a fixed window, such as 10/60s.
 	Limit Rate `yaml:"limit"`
 	// Limits replaces Limit if there are several limits, or other algorithms.
 	Limits []Limit `yaml:"limits"`
-	// Cost is the units of a request: a number, or "{header.NAME}". Default: 1.
+	// Cost is the number of units that a request costs: a number, or "{header.NAME}". Default: 1.
 	Cost string `yaml:"cost"`
-	// Tiers replace the limits for some requests. The first match counts.
+	// Tiers replace the limits for some requests. The first tier that matches is used.
 	Tiers []Tier `yaml:"tiers"`
-	// OnError applies while Redis doesn't answer: allow requests ("open"), answer 503 ("closed", the default), or allow
-	// Limit/Replicas in this process ("local").
+	// OnError applies while Redis doesn't answer. The rule can allow requests ("open"), answer 503 ("closed", the
+	// default), or count in this process with the limit Limit/Replicas ("local").
 	OnError string `yaml:"on_error"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
-	// Allow and Deny are addresses, networks or values of the key, see [Key.Value]. The rule does not limit those in
-	// Allow, and answers those in Deny with 403. Deny comes first.
+	// Allow and Deny list addresses, networks or values of the key (see [Key.Value]). The rule does not limit clients
+	// in Allow, and answers clients in Deny with 403. Deny is checked first.
 	Allow []string `yaml:"allow"`
 	Deny  []string `yaml:"deny"`
-	// Last exempts the requests that match from the rules after this one.
+	// Last means that the rules after this one don't apply to requests that match this rule.
 	Last bool `yaml:"last"`
 }
 
@@ -134,15 +136,15 @@ type Limit struct {
 	// Algorithm is window (the default), throttle, buckets, log, stream or gcra.
 	Algorithm string `yaml:"algorithm"`
 	Rate      Rate   `yaml:"rate"`
-	// Burst is the number of units of a gcra that may pass at once. Default: the rate's number.
+	// Burst is the number of units that a gcra allows at once. Default: the rate's number.
 	Burst int64 `yaml:"burst"`
 	// Interval is the length of a bucket. Default: derived from the rate's time.
 	Interval time.Duration `yaml:"interval"`
-	// Block denies a key for the time For after a number After of denials.
+	// Block denies all requests of a key for the duration For, after the key had After denials.
 	Block ratelimit.Block `yaml:"block"`
 }
 
-// Tier has other limits for the requests that match and whose key is one of Keys.
+// Tier has other limits for requests that match, and whose key is one of Keys.
 type Tier struct {
 	Match Match `yaml:"match"`
 	// Keys lists the keys to which the tier applies. [Key.Value] describes their form. Default: all keys.
@@ -173,8 +175,8 @@ type Status struct {
 type Timeouts struct {
 	// Header bounds reading the header of a request. Default: 10s.
 	Header time.Duration `yaml:"header"`
-	// Stall bounds the time in which a client sends nothing of a request's body. A client may read nothing of a
-	// response for up to twice that time. Default: 1m.
+	// Stall bounds how long a client may pause while it sends a request's body. While it receives a response, it may
+	// pause up to twice as long. Default: 1m.
 	Stall time.Duration `yaml:"stall"`
 	// Idle bounds the wait for the next request on a connection. Default: 2m.
 	Idle time.Duration `yaml:"idle"`

@@ -21,7 +21,7 @@ func Parse(name string, data []byte) (Config, error) {
 	if !utf8.Valid(data) {
 		return Config{}, fmt.Errorf("%s: is not text in UTF-8", name)
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the byte order mark of some editors
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // a byte order mark, which some editors write
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return Config{}, syntaxError(name, err)
@@ -34,7 +34,7 @@ func Parse(name string, data []byte) (Config, error) {
 	if len(file.Docs) == 1 {
 		body = file.Docs[0].Body
 	}
-	if _, comment := body.(*ast.CommentGroupNode); body == nil || comment { // an empty file
+	if _, comment := body.(*ast.CommentGroupNode); body == nil || comment { // the file is empty
 		return c, nil
 	}
 	d := decoder{source: c.source}
@@ -45,7 +45,7 @@ func Parse(name string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// syntaxError returns the parser's error with the file's name before the line, and without the excerpt of the file.
+// syntaxError returns the parser's error in one line: the file's name, line and column, and the message.
 func syntaxError(name string, err error) error {
 	text, _, _ := strings.Cut(strings.TrimSpace(yaml.FormatError(err, false, false)), "\n")
 	if at, rest, ok := strings.Cut(strings.TrimPrefix(text, "["), "]"); ok && strings.HasPrefix(text, "[") {
@@ -56,11 +56,12 @@ func syntaxError(name string, err error) error {
 
 // source says where the fields of a configuration were set.
 type source struct {
-	name      string            // of the file
-	positions map[string]string // file, line and column, or the flag, by a field's path such as rules[0].key
+	name      string            // name of the file
+	positions map[string]string // file, line and column, or flag, of each field, by its path such as rules[0].key
 }
 
-// SetOrigin records that a flag has set a field. Errors of the field then name the flag in place of the file.
+// SetOrigin records that a flag has set a field. Errors of the field then name the flag instead of a position in the
+// file.
 func (c *Config) SetOrigin(field, flag string) {
 	if c.source == nil {
 		c.source = &source{"", map[string]string{}}

@@ -13,8 +13,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// decoder sets Go values from the nodes of a YAML file. The decoder of the YAML library would read 1.5 as 1, 010 as 8
-// and an empty value as the default.
+// decoder sets Go values from the nodes of a YAML file. It is stricter than the YAML library, which would read 1.5 as
+// 1, 010 as 8 and an empty value as the default.
 type decoder struct {
 	source *source
 	errs   []error
@@ -26,7 +26,7 @@ func (d *decoder) position(n ast.Node) string {
 	return fmt.Sprintf("%s:%d:%d", d.source.name, at.Line, at.Column)
 }
 
-// errorf reports an error of the field with this path, "" for the whole file.
+// errorf reports an error of the field with this path. The path is "" for the whole file.
 func (d *decoder) errorf(n ast.Node, path, format string, args ...any) {
 	at, err := d.position(n), fmt.Errorf(format, args...)
 	if path == "" {
@@ -36,7 +36,7 @@ func (d *decoder) errorf(n ast.Node, path, format string, args ...any) {
 	d.errs = append(d.errs, &FieldError{at, path, err})
 }
 
-// decode sets the field with this path from a node.
+// decode sets to, which is the field with this path, to the value of a node.
 func (d *decoder) decode(n ast.Node, to reflect.Value, path string) {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
@@ -82,7 +82,7 @@ func (d *decoder) list(n ast.Node, to reflect.Value, path string) {
 	}
 }
 
-// mapping sets the fields of a struct, or the entries of a map whose keys are text.
+// mapping sets the fields of a struct or the entries of a map.
 func (d *decoder) mapping(n ast.Node, to reflect.Value, path string) {
 	var entries []*ast.MappingValueNode
 	switch node := n.(type) {
@@ -130,7 +130,7 @@ func (d *decoder) structField(e *ast.MappingValueNode, to reflect.Value, path st
 	}
 }
 
-// fieldNames returns the names in YAML of a struct's fields, "" for a field that is not exported.
+// fieldNames returns the names of a struct's fields in YAML. A field that is not exported has the name "".
 func fieldNames(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		f, name := t.Field(i), ""
@@ -142,10 +142,10 @@ func fieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// notEmpty lists the lists and maps whose default is not empty.
+// notEmpty lists fields for which an empty list or map is an error, because it would be replaced by a default.
 var notEmpty = []string{"listen", "routes", "methods", "hosts", "paths", "headers", "keys"}
 
-// meansDefault reports whether the default would replace the value of a field.
+// meansDefault reports whether a field has a value that the default would replace.
 func meansDefault(field reflect.Value, name string) bool {
 	switch field.Kind() {
 	case reflect.String, reflect.Int, reflect.Int64:
@@ -157,7 +157,7 @@ func meansDefault(field reflect.Value, name string) bool {
 	}
 }
 
-// parsers has the functions that read values from text, by the type of the value.
+// parsers maps types to functions that parse a value of the type.
 var parsers = map[reflect.Type]func(string) (any, error){
 	reflect.TypeFor[Rate]():          parserOf(ParseRate),
 	reflect.TypeFor[Size]():          parserOf(parseSize),
@@ -169,13 +169,14 @@ func parserOf[T any](parse func(string) (T, error)) func(string) (any, error) {
 	return func(text string) (any, error) { return parse(text) }
 }
 
-// isWholeNumber reports whether every reader of YAML reads text as the same number, which 010 is not.
+// isWholeNumber reports whether text is a decimal number that all YAML parsers read alike. They differ for 010, for
+// example.
 func isWholeNumber(text string) bool {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return err == nil && strconv.FormatInt(n, 10) == text
 }
 
-// scalar sets a value from a node that is neither a list nor a mapping.
+// scalar sets to from a node that is neither a list nor a mapping.
 func (d *decoder) scalar(n ast.Node, to reflect.Value, path string) {
 	text := n.GetToken().Value
 	if parse := parsers[to.Type()]; parse != nil {

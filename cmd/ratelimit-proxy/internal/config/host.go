@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParseHost returns the host of a Host header or an :authority in the form that rules match and count by: a name in lower
-// case without a trailing dot, or an IPv6 address in brackets in its shortest form, without the port. It returns false if
-// text is not a host, since servers would read it differently. A name has labels of letters, digits, "-" and "_". RFC 3986
-// also allows other characters, which occur in no real host name.
+// ParseHost returns the host of a Host header or an :authority, without the port. A name is returned in lower case
+// and without a trailing dot. An IPv6 address is returned in brackets and in its shortest form. ParseHost returns
+// false if text is not a host, because servers would read it differently. A name may have only letters, digits, "-",
+// "_" and dots. RFC 3986 also allows other characters, but no real host name has them.
 func ParseHost(text string) (host string, ok bool) {
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
 		inside, port, closed := strings.Cut(inside, "]")
@@ -41,7 +41,7 @@ func isHostWithoutPort(text string) bool {
 
 // isName reports whether name consists of labels that are separated by dots.
 func isName(name string) bool {
-	dot := true // whether the previous character was a dot
+	dot := true // the previous character was a dot, or there is none
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '.' && dot:

@@ -17,10 +17,10 @@ import (
 // Key is a rule's key, read from a template such as "{client.ip} {path}".
 type Key []KeyPart
 
-// KeyPart is a value of the request, or the text between two values.
+// KeyPart is a part of a [Key]: a value of the request, or text between two values.
 type KeyPart struct {
 	Kind string // client, header, cookie, query, host, path or method; "" for text
-	Name string // of the header, cookie or query parameter; the text itself
+	Name string // name of the header, cookie or query parameter; or the text itself
 }
 
 // ParseKey reads a key. It returns an error if the key contains no value of the request.
@@ -86,7 +86,7 @@ func (k Key) Has(kind string) bool {
 	return slices.ContainsFunc(k, func(p KeyPart) bool { return p.Kind == kind })
 }
 
-// Only returns the key's value of the request if there is exactly one.
+// Only returns the part of the key that is a value of the request. It returns false if there are several.
 func (k Key) Only() (p KeyPart, ok bool) {
 	for _, q := range k {
 		switch {

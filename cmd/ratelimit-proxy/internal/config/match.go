@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MatchesHost reports whether m.Hosts allows host, which must be a result of [ParseHost]. An empty Hosts allows every
-// host.
+// MatchesHost reports whether host matches m.Hosts. host must be a result of [ParseHost]. If Hosts is empty, all
+// hosts match.
 func (m *Match) MatchesHost(host string) bool {
 	return len(m.Hosts) == 0 || slices.ContainsFunc(m.Hosts, func(h string) bool { return hostMatches(h, host) })
 }
@@ -18,12 +18,13 @@ func hostMatches(want, host string) bool {
 	return want == host
 }
 
-// MatchesPath reports whether Paths allows a clean and decoded path.
+// MatchesPath reports whether a decoded path without empty segments matches m.Paths. If Paths is empty, all paths
+// match.
 func (m *Match) MatchesPath(path string) bool {
 	return len(m.Paths) == 0 || slices.ContainsFunc(m.Paths, func(p string) bool { return patternMatches(p, path) })
 }
 
-// patternMatches compares a pattern with a clean path, segment by segment.
+// patternMatches reports whether a path matches a pattern. It compares them segment by segment.
 func patternMatches(pattern, path string) bool {
 	pattern, deep := cutDeep(pattern)
 	pattern, path = strings.TrimPrefix(pattern, "/"), strings.TrimPrefix(path, "/")
@@ -41,7 +42,7 @@ func patternMatches(pattern, path string) bool {
 	return path == "" || deep
 }
 
-// cutDeep returns a pattern without the "/**" at its end, and whether it has one.
+// cutDeep returns the pattern without "/**" at its end, and reports whether the pattern ends with it.
 func cutDeep(pattern string) (base string, deep bool) {
 	return strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
 }
@@ -62,7 +63,7 @@ func (m Match) covers(n Match) bool {
 	return coverAll(m.Methods, n.Methods, equal) && coverAll(m.Hosts, n.Hosts, hostMatches) && coverAll(m.Paths, n.Paths, patternCovers)
 }
 
-// coverAll reports whether each value of narrow is covered by one of wide. An empty list stands for all values.
+// coverAll reports whether each value in narrow is covered by a value in wide. An empty list stands for all values.
 func coverAll(wide, narrow []string, covers func(wide, narrow string) bool) bool {
 	return len(wide) == 0 || len(narrow) > 0 && !slices.ContainsFunc(narrow, func(n string) bool {
 		return !slices.ContainsFunc(wide, func(w string) bool { return covers(w, n) })

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Rate is a number of units in a time, such as 10/60s, 1000/h or 5/500ms.
+// Rate is a number of units per time, such as 10/60s, 1000/h or 5/500ms.
 type Rate struct {
 	Limit int64
 	Per   time.Duration
 }
 
-// ParseRate reads a rate. It returns an error unless the number and the time are above 0.
+// ParseRate parses a rate. The number and the time must be above 0.
 func ParseRate(text string) (Rate, error) {
 	count, per, ok := strings.Cut(text, "/")
 	if !ok {
@@ -36,7 +36,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{n, d}, nil
 }
 
-// parseDuration reads the syntax of [time.ParseDuration] or a whole number of days, such as 7d.
+// parseDuration parses a duration as [time.ParseDuration] does, or a whole number of days such as 7d.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -68,7 +68,7 @@ func parseSize(text string) (Size, error) {
 	return Size(n * unit), nil
 }
 
-// parsePrefix reads a network or a single address.
+// parsePrefix parses a network. A single address is a network with one address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p, nil

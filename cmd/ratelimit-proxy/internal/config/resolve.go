@@ -20,8 +20,8 @@ const (
 	Local  = "local"
 )
 
-// Resolve returns a copy with the defaults filled in and in a normal form: names and hosts in one spelling, and Limits
-// in place of Limit. It returns all errors together, each a [*FieldError].
+// Resolve checks the configuration. It returns a copy in which the defaults are filled in, names and hosts have a
+// normal form, and Limits replaces Limit. If there are errors, it returns all of them, each as a [*FieldError].
 func (c Config) Resolve() (Config, error) {
 	c = c.withDefaults()
 	check := &checker{c: &c}
@@ -92,7 +92,8 @@ func (c *Config) normalize() {
 	}
 }
 
-// normalize replaces slices and maps in place of changing them, since other copies of m share them.
+// normalize brings hosts and headers into their normal form. It replaces slices and maps and doesn't change them,
+// because copies of m share them.
 func (m *Match) normalize() {
 	hosts := slices.Clone(m.Hosts)
 	for i, h := range hosts {

@@ -31,7 +31,7 @@ func (k *checker) upstream(u Upstream, field string) {
 	between(k, field+".max_connections", u.MaxConnections, 0, 1<<20)
 }
 
-// Target returns the parsed URL. The error doesn't contain a password.
+// Target returns the parsed URL. Its error doesn't contain a password that is in the URL.
 func (u Upstream) Target() (*url.URL, error) {
 	const want = "want one such as http://127.0.0.1:9000"
 	target, err := url.Parse(u.URL)
@@ -65,7 +65,7 @@ func (u Upstream) TLS() (*tls.Config, error) {
 	return conf, nil
 }
 
-// withoutURL returns the error without the URL that could not be parsed, which may contain a password.
+// withoutURL returns the cause of a [*url.Error], whose own text contains the URL and perhaps a password.
 func withoutURL(err error) error {
 	if wrong, ok := errors.AsType[*url.Error](err); ok {
 		return wrong.Err
