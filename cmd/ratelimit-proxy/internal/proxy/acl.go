@@ -9,15 +9,15 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// acl is a list of clients: networks, and values of a rule's key. A nil list is empty.
+// acl is a rule's list of clients. It contains networks and values of the rule's key. A nil list is empty.
 type acl struct {
-	part     config.KeyPart // the only part of the key, if there are values
+	part     config.KeyPart // the only part of the key; unused if values is empty
 	networks []netip.Prefix
 	values   map[string]bool
 }
 
-// newACL returns the list with these entries, which were checked. An entry such as 192.0.2.7 is an address. In a list that
-// denies clients, it is also a value of the key.
+// newACL returns the list for entries that were checked. An entry such as 192.0.2.7 is an address. If the list denies
+// clients, it is also a value of the key.
 func newACL(entries []string, key config.Key, denies bool) *acl {
 	if len(entries) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func newACL(entries []string, key config.Key, denies bool) *acl {
 	return l
 }
 
-// parseNetwork reads a network, or an address as a network with one address.
+// parseNetwork parses a network. A single address is a network with one address.
 func parseNetwork(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return unmapPrefix(p), true
@@ -48,8 +48,8 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// unmapPrefix returns p as an IPv4 network if it contains only translated IPv4 addresses. Otherwise, it returns p.
-// The result has no host bits.
+// unmapPrefix returns an IPv4 network if p contains only IPv6 addresses that stand for IPv4 addresses. Otherwise, it
+// returns p. In both cases, the host bits are zero.
 func unmapPrefix(p netip.Prefix) netip.Prefix {
 	if a := netaddr.Plain(p.Addr()); a.Is4() && p.Addr().Is6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(a, p.Bits()-96)

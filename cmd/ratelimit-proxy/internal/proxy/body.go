@@ -13,28 +13,30 @@ import (
 )
 
 const (
-	// lingerTime is how long a client may continue to send its body after the response. Then the connection is closed.
+	// lingerTime is how long a client may continue to send its body after the response, before the proxy closes the
+	// connection.
 	lingerTime = 500 * time.Millisecond
-	// skipTime is how long the proxy waits for the rest of a short body, to keep the connection.
+	// skipTime is how long the proxy waits for the rest of a short body that it doesn't need. After the whole body,
+	// the connection can be kept.
 	skipTime  = 50 * time.Millisecond
 	shortBody = 64 << 10
 )
 
-// requestBody is a request's body whose reads wait for the client for at most stall. It keeps the first error of reading,
-// which is the client's fault and not the upstream's.
+// requestBody is a request's body. A Read waits for the client for at most stall. requestBody keeps the error of
+// Read, which is the client's fault and not the upstream's.
 //
-// The transport may still read after the end of the request. Such a read must not change the connection's deadline.
+// The transport may call Read after the end of the request. Such a call must not change the connection's deadline.
 type requestBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	stall   time.Duration
-	http2   bool // a deadline ends the stream even while no Read is in progress
-	sent    bool // forwarded to an upstream, which may respond before the end
+	http2   bool // over HTTP/2, a deadline ends the stream even if no Read is in progress
+	sent    bool // the body is forwarded to an upstream
 
 	reading sync.Mutex // held by Read
 
-	waiting  atomic.Bool  // Read waits for the client
-	lastRead atomic.Int64 // when Read has returned, in nanoseconds since 1970
+	waiting  atomic.Bool  // Read is waiting for the client
+	lastRead atomic.Int64 // time of the latest return of Read, in Unix nanoseconds
 	answered atomic.Bool  // the upstream has sent its header
 	closed   atomic.Bool  // the transport has called Close
 
@@ -45,8 +47,8 @@ type requestBody struct {
 	err       error // the error of Read, other than io.EOF
 }
 
-// Read reads from the client. At the end it removes the deadline, because net/http continues to read to notice when the
-// client leaves.
+// Read reads from the client. At the end of the body, it removes the deadline, because net/http then reads from the
+// connection to notice when the client leaves.
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
@@ -72,9 +74,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close makes later Reads fail. The transport calls it when it has a response. Close does not close the client's body,
-// because that would wait for a Read in flight. net/http closes it after the handler. (Before Go 1.27,
-// [httputil.ReverseProxy] did not call Close.)
+// Close makes later Reads fail. The transport calls it when it has a response. Close does not close the embedded
+// body, because that would wait for a Read in progress. net/http closes that body after the handler.
 func (b *requestBody) Close() error {
 	b.closed.Store(true)
 	return nil
@@ -91,11 +92,12 @@ func (b *requestBody) setDeadline(d time.Duration) bool {
 	return true
 }
 
-// errUnread is the cause that cancels a request whose body the upstream doesn't read.
+// errUnread is the cause of the cancellation if the upstream doesn't read the request's body.
 var errUnread = fmt.Errorf("the upstream doesn't read the request's body: %w", context.DeadlineExceeded)
 
-// watchUpstream calls silent when the upstream has neither read from the body nor responded for a timeout. After the end
-// of the body, the transport has its own timeout. The caller calls stop at the end of the request.
+// watchUpstream calls silent if, for the duration timeout, the upstream neither reads from the body nor responds. It
+// ends at the end of the body, after which the transport has its own timeout. The caller must call stop at the end of
+// the request.
 func (b *requestBody) watchUpstream(timeout time.Duration, silent func()) (stop func()) {
 	b.lastRead.Store(time.Now().UnixNano())
 	var timer *time.Timer
@@ -134,9 +136,9 @@ func (b *requestBody) hasEnded() bool {
 	return b.readAll
 }
 
-// skipShort reads a short body that has arrived and that no upstream gets. It reports whether the connection can be kept.
-// It does not read if the client expects 100 Continue. A connection whose deadline has passed can't be kept: the next read
-// of net/http would fail.
+// skipShort reads a body that is not forwarded, if it is short. It reports whether it has read the whole body, so
+// that the connection can be kept. It does not read if the client waits for 100 Continue. If the deadline has passed,
+// the connection can't be kept, because the next read of net/http would fail.
 func (b *requestBody) skipShort(r *http.Request) bool {
 	if b.sent || r.ContentLength > shortBody || r.Header.Get("Expect") != "" {
 		return false
@@ -156,7 +158,8 @@ func (b *requestBody) skipShort(r *http.Request) bool {
 	return b.hasEnded() && time.Now().Before(until)
 }
 
-// finish ends the request and a Read in flight. net/http then reads some more of a body that has not ended.
+// finish marks the request as ended, and makes a Read in progress return. If the body has not ended, net/http then
+// reads more of it, for at most lingerTime.
 func (b *requestBody) finish() {
 	b.mu.Lock()
 	b.over = true
@@ -173,8 +176,9 @@ func (b *requestBody) finish() {
 	}
 }
 
-// errorStatus returns the status for a body that could not be read, or 0. If the request was cancelled, it waits for a Read
-// in flight: net/http cancels the request before a failing Read returns.
+// errorStatus returns the response's status if the body could not be read, and 0 otherwise. If the request was
+// cancelled, errorStatus waits for a Read in progress, because net/http cancels the request before the failing Read
+// returns.
 func (b *requestBody) errorStatus(cancelled bool) int {
 	if b == nil {
 		return 0
@@ -196,7 +200,7 @@ func (b *requestBody) errorStatus(cancelled bool) int {
 	}
 }
 
-// deadlineAfter returns the time after d, or the zero time if d is 0.
+// deadlineAfter returns the time in d from now, or the zero time if d is 0.
 func deadlineAfter(d time.Duration) time.Time {
 	if d == 0 {
 		return time.Time{}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxDecodings is the number of times that servers behind the proxy may decode a path: two that forward the request, and
-// one that answers it.
+// maxDecodings is how often servers behind the proxy may decode a path. There may be three of them, if two forward
+// the request and one answers it.
 const maxDecodings = 3
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)

@@ -7,19 +7,19 @@ import (
 	"github.com/lazyreq/lazyreq/internal/graceful"
 )
 
-// responseWriter is a writer whose writes wait for the client for at least stall and at most twice stall. The time that
-// the upstream takes between two writes doesn't count.
+// responseWriter is a ResponseWriter with a deadline for each write, which is between stall and twice stall. The time
+// between two writes, in which the proxy waits for the upstream, doesn't count.
 type responseWriter struct {
 	http.ResponseWriter
 	control http.ResponseController
 	stall   time.Duration
-	http2   bool      // a deadline ends the stream even if nothing is being written
+	http2   bool      // over HTTP/2, a deadline ends the stream even if no write is in progress
 	until   time.Time // the current deadline
 
 	r      *http.Request
-	body   *requestBody     // nil if the request has none
-	server *graceful.Server // nil in another server
-	began  bool             // the final header was written
+	body   *requestBody     // nil if the request has no body
+	server *graceful.Server // nil if the proxy runs in another server
+	began  bool             // the final header was announced or written
 }
 
 func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *responseWriter {
@@ -30,7 +30,7 @@ func newResponseWriter(w http.ResponseWriter, r *http.Request, stall time.Durati
 	}
 	out.endWrite()
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
-		out.until = time.Now().Add(s.WriteTimeout) // net/http has set it when the request came
+		out.until = time.Now().Add(s.WriteTimeout) // net/http has set this deadline when the request arrived
 	}
 	return out
 }
@@ -49,7 +49,7 @@ func bodyOf(w http.ResponseWriter) *requestBody {
 	}
 }
 
-// WriteHeader sends informational responses at once.
+// WriteHeader sets a deadline for an informational response (1xx), which net/http sends at once.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 {
 		w.announceEnd()
@@ -63,8 +63,8 @@ func (w *responseWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// announceEnd announces, before the final header, the end of the connection if the proxy stops or if the request's body
-// has not ended. The rest of the body must not be read as the next request.
+// announceEnd is called before the final header. It adds Connection: close if the proxy stops, or if the request's
+// body has not ended, because the rest of the body must not be read as the next request.
 func (w *responseWriter) announceEnd() {
 	if w.began {
 		return
@@ -89,7 +89,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// prepareEnd prepares the connection for the end of the response, which net/http sends after the handler.
+// prepareEnd sets the deadlines for the end of the response, which net/http writes after the handler has returned.
 func (w *responseWriter) prepareEnd() {
 	w.announceEnd()
 	w.beginWrite()
@@ -102,7 +102,7 @@ func (w *responseWriter) prepareEnd() {
 	}
 }
 
-// FlushError is called by [http.ResponseController].
+// FlushError implements the Flush method of [http.ResponseController].
 func (w *responseWriter) FlushError() error {
 	w.announceEnd()
 	w.beginWrite()
@@ -113,8 +113,8 @@ func (w *responseWriter) FlushError() error {
 // Unwrap is called by [http.ResponseController].
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// beginWrite sets the deadline of the next write. It keeps the current deadline if that is within bounds, since moving it
-// takes as long as writing a header.
+// beginWrite sets the deadline of the next write. It keeps the current deadline if that is between stall and twice
+// stall, because setting a deadline takes as long as writing a header.
 func (w *responseWriter) beginWrite() {
 	now := time.Now()
 	if left := w.until.Sub(now); !w.http2 && w.stall <= left && left <= 2*w.stall {
@@ -124,7 +124,8 @@ func (w *responseWriter) beginWrite() {
 	_ = w.control.SetWriteDeadline(w.until)
 }
 
-// endWrite removes the deadline over HTTP/2, where it would end the stream between two writes.
+// endWrite removes the deadline if the request uses HTTP/2. There, the deadline would end the stream between two
+// writes.
 func (w *responseWriter) endWrite() {
 	if w.http2 {
 		_ = w.control.SetWriteDeadline(time.Time{})

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// denialStreaks counts the consecutive denials of each key: since one of its requests was allowed, or since its quota was
-// full. It stores hashes of keys. If there are too many, a new key replaces a random one.
+// denialStreaks counts the consecutive denials of each key. A count begins again after a request of the key was
+// allowed, or after its quota was full. denialStreaks stores hashes of keys. If it is full, a new key replaces a
+// random one.
 type denialStreaks struct {
 	seed maphash.Seed
 	n    atomic.Int64 // len(keys)
@@ -19,17 +20,18 @@ type denialStreaks struct {
 
 type denials struct {
 	n     int64
-	until time.Time // when the quota is full again
+	until time.Time // time when the quota is full again
 }
 
-// maxDenialKeys bounds the number of keys.
+// maxDenialKeys is the maximum number of keys in denialStreaks.
 const maxDenialKeys = 1 << 14
 
 func newDenialStreaks() *denialStreaks {
 	return &denialStreaks{seed: maphash.MakeSeed(), keys: map[uint64]denials{}}
 }
 
-// increment counts a denial of a key, whose quota is full after reset. It returns the number of consecutive denials.
+// increment counts a denial of a key and returns the number of consecutive denials. reset is the time until the key's
+// quota is full again.
 func (c *denialStreaks) increment(key string, reset time.Duration, now time.Time) int64 {
 	h := maphash.String(c.seed, key)
 	c.mu.Lock()
@@ -70,5 +72,5 @@ func (c *denialStreaks) denialsInARow(key string, now time.Time) int64 {
 	return 0
 }
 
-// size returns the number of keys. If it is 0, reset has nothing to do.
+// size returns the number of keys. If it is 0, callers need not call reset.
 func (c *denialStreaks) size() int64 { return c.n.Load() }

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// upstreamError returns the error for a request that the upstream has not answered.
+// upstreamError returns the error with which the client is answered if the upstream has not responded.
 func (f *forwarding) upstreamError() error {
 	r := f.req.Request
 	f.writeStatus()
@@ -25,7 +25,7 @@ func (f *forwarding) upstreamError() error {
 		return &server.Problem{Status: status, Detail: "The body could not be read to its end.", Err: f.err}
 	}
 	if cancelled {
-		panic(http.ErrAbortHandler) // the client has gone, or the proxy stops
+		panic(http.ErrAbortHandler) // the client has left, or the proxy stops
 	}
 	if strings.Contains(f.err.Error(), "request header list larger than peer's advertised limit") { // net/http has no type for this error
 		return &server.Problem{Status: http.StatusRequestHeaderFieldsTooLarge, Detail: "The header is too large for the server behind this proxy.", Err: f.err}
@@ -39,15 +39,16 @@ func (f *forwarding) upstreamError() error {
 	return &server.Problem{Status: status, Detail: detail, Err: fmt.Errorf("upstream %s: %w", f.up.name, f.err)}
 }
 
-// isCancelled reports whether err is the consequence of a client that has left or of a proxy that stops.
+// isCancelled reports whether err was caused by a client that has left, or by the stop of the proxy.
 func isCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errStopped)
 }
 
-// answerError answers errors that package server would log for each request. Failures of Redis and of upstreams are logged
-// as an [outage], and clients could fill the log with requests that the proxy doesn't support. It returns other errors.
+// answerError answers errors that package server would log once for each request, and returns other errors. Failures
+// of Redis and of upstreams are logged as an [outage] instead. Requests that the proxy doesn't support are not
+// logged, because clients could fill the log with them.
 func (f *forwarding) answerError(err error) error {
-	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // the common cases
+	if _, denied := err.(*ratelimit.DeniedError); denied || err == nil { // most requests
 		return err
 	}
 	var p *server.Problem
@@ -56,7 +57,7 @@ func (f *forwarding) answerError(err error) error {
 	}
 	switch p.Status {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		if f.err == nil { // not an error of the upstream
+		if f.err == nil { // the error is not from the upstream
 			return err
 		}
 		f.up.outage.callFailed(f.err)
@@ -68,7 +69,8 @@ func (f *forwarding) answerError(err error) error {
 	return nil
 }
 
-// answerUnavailable answers the error of a request whose limits can't be checked. It returns other errors.
+// answerUnavailable answers an [*layer.UnavailableError], which means that the limits can't be checked. It returns
+// other errors.
 func answerUnavailable(log *slog.Logger, w http.ResponseWriter, req *server.Request, err error) error {
 	var unavailable *layer.UnavailableError
 	if !errors.As(err, &unavailable) {
@@ -79,7 +81,7 @@ func answerUnavailable(log *slog.Logger, w http.ResponseWriter, req *server.Requ
 	return nil
 }
 
-// answerQuietly answers with a problem and logs it at debug.
+// answerQuietly sends a problem response and logs the error at level debug.
 func answerQuietly(log *slog.Logger, w http.ResponseWriter, req *server.Request, status int, members map[string]any, err error) {
 	log.DebugContext(req.Context(), "request failed",
 		slog.String("method", req.Method), slog.String("path", req.URL.Path), slog.String("error", err.Error()))

@@ -15,18 +15,18 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// forwarding is one request on its way to an upstream.
+// forwarding is the state of one request while the proxy checks and forwards it.
 type forwarding struct {
 	p    *Proxy
 	g    *generation
 	w    http.ResponseWriter
 	req  *server.Request
 	up   *upstream
-	body *requestBody // nil if the request has none
+	body *requestBody // nil if the request has no body
 	sent time.Time
-	err  error // the upstream's failure
+	err  error // the error if the upstream has not responded
 
-	status    status // for the headers of the response
+	status    status // for the X-RateLimit headers of the response
 	hasStatus bool
 	writer    upstreamWriter
 	response  responseBody
@@ -64,7 +64,7 @@ func (f *forwarding) serve() error {
 	return f.forward(r)
 }
 
-// refusal returns an error for a request that the proxy refuses independently of the rules.
+// refusal returns an error if the proxy refuses the request, whatever its rules are.
 func (f *forwarding) refusal(r *http.Request) error {
 	upgrade := r.Header["Upgrade"]
 	switch {
@@ -72,13 +72,13 @@ func (f *forwarding) refusal(r *http.Request) error {
 		return &server.Problem{Status: http.StatusNotImplemented, Detail: "CONNECT is not supported."}
 	case !config.IsMethod(r.Method):
 		return server.Errorf(http.StatusBadRequest, "The request's method is not valid.")
-	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // such as "a:http://host/path", which upstreams may read differently
+	case r.URL.Opaque != "", r.URL.Path != "" && r.URL.Path[0] != '/': // for example "a:http://host/path", which upstreams may read differently
 		return server.Errorf(http.StatusBadRequest, "The request's target is not a path.")
 	case strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return server.Errorf(http.StatusBadRequest, "The path contains a control character.")
 	case hasDotSegment(r):
 		return server.Errorf(http.StatusBadRequest, "The path contains a segment . or ..")
-	case strings.Contains(r.URL.RawQuery, " "): // HTTP/1 can't carry it
+	case strings.Contains(r.URL.RawQuery, " "): // HTTP/1 can't carry a space here
 		return server.Errorf(http.StatusBadRequest, "The query contains a space.")
 	case hasPaddedValue(r.Header):
 		return server.Errorf(http.StatusBadRequest, "A header's value begins or ends with a space.")
@@ -89,13 +89,13 @@ func (f *forwarding) refusal(r *http.Request) error {
 		return &server.Problem{Status: http.StatusLoopDetected, Detail: "The request has been through this proxy before."}
 	case len(upgrade) > 1 || len(upgrade) == 1 && !strings.EqualFold(upgrade[0], "websocket"):
 		return server.Errorf(http.StatusBadRequest, "Only an upgrade to websocket is supported.")
-	case len(upgrade) > 0 && r.Body != nil && r.Body != http.NoBody: // it is unclear where the websocket would begin
+	case len(upgrade) > 0 && r.Body != nil && r.Body != http.NoBody: // it would be unclear where the websocket begins
 		return server.Errorf(http.StatusBadRequest, "A request to upgrade must not have a body.")
 	}
 	return nil
 }
 
-// rulesFor returns the rules that match a request, up to a last one.
+// rulesFor returns the rules that match a request, up to the first one with Last.
 func (g *generation) rulesFor(r *http.Request, path string) (out []*rule) {
 	for _, rule := range g.rules {
 		if matches(&rule.Match, r, path) {
@@ -143,12 +143,12 @@ func (f *forwarding) forward(r *http.Request) error {
 	return nil
 }
 
-// passOn makes proxy answer a request. If the response is cut off, it first sends the part that has arrived, which
-// net/http would drop.
+// passOn lets proxy answer a request. If the upstream breaks off its response, passOn flushes the part that has
+// arrived, which net/http would drop.
 func (f *forwarding) passOn(proxy *httputil.ReverseProxy, r *http.Request) {
 	defer func() {
 		v := recover()
-		if v == http.ErrAbortHandler { // after the header
+		if v == http.ErrAbortHandler { // the response broke off after the header
 			_ = http.NewResponseController(f.w).Flush()
 		}
 		if v != nil {
@@ -164,15 +164,15 @@ func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
 	f.up.rewriteURL(pr.In, pr.Out)
 	f.g.clients.setForwarded(pr.In, pr.Out)
 	f.p.addVia(pr.In, pr.Out)
-	pr.Out.Trailer = nil // some servers would add its fields to the header, after the proxy has checked that
+	pr.Out.Trailer = nil // some servers would add these fields to the header, which the proxy has already checked
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
-		pr.Out.Header["User-Agent"] = nil // net/http would send its own
+		pr.Out.Header["User-Agent"] = nil // otherwise, net/http would send its own
 	}
 }
 
-// observeResponse is called with the upstream's final header. It does not set headers earlier, because
-// net/http/httputil removes them when it forwards an informational response (1xx).
+// observeResponse is called with the upstream's final header. Headers of the response must not be set earlier,
+// because net/http/httputil removes them when it forwards an informational response (1xx).
 func (f *forwarding) observeResponse(res *http.Response) error {
 	if res.StatusCode < 100 {
 		return fmt.Errorf("the status is %d", res.StatusCode)
@@ -184,7 +184,7 @@ func (f *forwarding) observeResponse(res *http.Response) error {
 	f.up.outage.callSucceeded()
 	f.up.metrics.times.UpdateDuration(f.sent)
 	if len(res.Header["Content-Type"]) == 0 {
-		f.w.Header()["Content-Type"] = nil // net/http would guess one
+		f.w.Header()["Content-Type"] = nil // otherwise, net/http would guess a type
 	}
 	if !hasStatusHeaders(res.Header) {
 		f.writeStatus()

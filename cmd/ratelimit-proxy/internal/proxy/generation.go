@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// generation serves requests with one configuration. A reload makes the next generation.
+// generation serves requests with one configuration. Each reload creates a new generation.
 type generation struct {
 	p           *Proxy
 	config      config.Config // with its defaults
@@ -25,18 +25,19 @@ type generation struct {
 	byName      map[string]*rule
 	statusAllow []netip.Prefix
 
-	pathMatches []*config.Match // the conditions of rules, tiers and routes that have paths
-	pathCounts  bool            // a rule counts by path
-	pathDecides bool            // and some paths have other limits
+	pathMatches []*config.Match // the matches of rules, tiers and routes, if they have paths
+	pathCounts  bool            // the key of a rule contains the path
+	pathDecides bool            // such a rule also has lists or tiers, so some paths have other limits
 
 	handler http.Handler // for all requests except those to the status path
 	srv     *server.Server
 	store   *store
 
-	inUse sync.RWMutex // held for reading by each request, and locked forever by retire
+	inUse sync.RWMutex // each request holds a read lock; retire locks it forever
 }
 
-// newGeneration checks a configuration and prepares to serve with it. before is the current generation, or nil.
+// newGeneration checks a configuration and returns a generation for it. before is the current generation, or nil at
+// the start.
 func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, error) {
 	resolved, err := c.Resolve()
 	if err = errors.Join(err, c.CheckFiles()); err != nil {
@@ -76,7 +77,7 @@ func newGeneration(p *Proxy, c config.Config, before *generation) (*generation, 
 	return g, nil
 }
 
-// collectPaths sets the fields about paths, for readsDifferently.
+// collectPaths sets the fields that readsDifferently uses.
 func (g *generation) collectPaths() {
 	for i := range g.config.Routes {
 		g.pathMatches = append(g.pathMatches, &g.config.Routes[i].Match)
@@ -93,7 +94,7 @@ func (g *generation) collectPaths() {
 	g.pathMatches = slices.DeleteFunc(g.pathMatches, func(m *config.Match) bool { return len(m.Paths) == 0 })
 }
 
-// newServer creates the server whose requests have the limits as properties.
+// newServer creates the [server.Server] of this generation. The limits are properties of its requests.
 func (g *generation) newServer() error {
 	var policies []*ratelimit.Policy
 	for _, r := range g.rules {
@@ -105,7 +106,7 @@ func (g *generation) newServer() error {
 	}
 	g.srv, err = server.New(server.Options{
 		RateLimits: policies, RateLimitStore: store,
-		InsecureAllowCrossOrigin: true, // the upstream decides about these requests
+		InsecureAllowCrossOrigin: true, // the upstream decides about cross-origin requests
 		Logger:                   g.p.log,
 	})
 	if err != nil {
@@ -118,17 +119,19 @@ func (g *generation) newServer() error {
 	return nil
 }
 
-// ruleOfOp returns the rule of an op in the store. Keys begin with the rule's name.
+// ruleOfOp returns the rule to which an op belongs. The key of an op begins with the rule's name.
 func (g *generation) ruleOfOp(op ratelimit.Op) *rule {
 	return g.byName[op.Key[:strings.IndexAny(op.Key, ":~")]]
 }
 
-// acquire begins a request, which must call release. It returns false if the generation is retired.
+// acquire reports whether a request may use the generation, which is false after retire. If it returns true, the
+// request must call release.
 func (g *generation) acquire() bool { return g.inUse.TryRLock() }
 
 func (g *generation) release() { g.inUse.RUnlock() }
 
-// retire lets no more requests begin, and closes the generation after the last one. It is called once.
+// retire makes acquire return false, and closes the generation when the last request has called release. It must be
+// called only once.
 func (g *generation) retire() {
 	if g.inUse.TryLock() {
 		g.close()
@@ -140,7 +143,7 @@ func (g *generation) retire() {
 	}()
 }
 
-// close closes the connections that no other generation uses.
+// close closes the connections that the current generation doesn't use.
 func (g *generation) close() {
 	current := g.p.current.Load()
 	for name, u := range g.upstreams {
@@ -148,7 +151,7 @@ func (g *generation) close() {
 			u.transport.CloseIdleConnections()
 		}
 	}
-	err := g.srv.Shutdown(context.Background()) // waits only for clean-ups
+	err := g.srv.Shutdown(context.Background()) // all requests have ended, so it waits only for their clean-up
 	if err = errors.Join(err, g.store.release()); err != nil {
 		g.p.log.Error("closing the previous configuration", slog.Any("error", err))
 	}

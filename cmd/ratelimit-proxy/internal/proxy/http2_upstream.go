@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxRefusals is the number of times that an upstream may refuse a request over HTTP/2. An upstream that allows few
-// streams refuses some requests of a burst several times.
+// maxRefusals is how often an upstream may refuse a request over HTTP/2 before the proxy gives up. If an upstream
+// allows few streams, it refuses some requests of a burst several times.
 const maxRefusals = 20
 
 var (
@@ -19,15 +19,15 @@ var (
 	errSilent  = fmt.Errorf("the upstream doesn't answer: %w", context.DeadlineExceeded)
 )
 
-// http2Transport is the transport of an upstream that may use HTTP/2. net/http repeats a request without a body as often
-// as the upstream refuses it, and its timeout is for each attempt.
+// http2Transport is the transport for an upstream that may use HTTP/2. net/http repeats a request without a body as
+// often as the upstream refuses it, and applies its timeout to each attempt.
 type http2Transport struct{ *http.Transport }
 
-// RoundTrip bounds the number of attempts over HTTP/2 and their total time, without the time to wait for a connection. For a
-// request with a body, [requestBody.watchUpstream] bounds the time, and net/http does not repeat the request once it has
-// sent a part. Attempts over HTTP/1 are not bounded: net/http repeats them only until it has no idle connection left.
+// RoundTrip bounds the number of attempts over HTTP/2 and their total time. The time that a request waits for a
+// connection does not count. For a request with a body, [requestBody.watchUpstream] bounds the time. RoundTrip does
+// not bound attempts over HTTP/1, because net/http repeats a request only until it has no idle connection left.
 func (t http2Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context()) // it ends with r's context
+	ctx, cancel := context.WithCancelCause(r.Context()) // ends with r's context
 	attempts := 0
 	var timer *time.Timer // nil before the first attempt, and for a request with a body
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

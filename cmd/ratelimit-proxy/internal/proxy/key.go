@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// keyFunc returns the function that returns a request's key. address is the function for {client.ip}.
+// keyFunc returns a function that returns the key of a request. It uses the function address for {client.ip}.
 func keyFunc(k config.Key, address ratelimit.KeyFunc) ratelimit.KeyFunc {
 	var all []ratelimit.KeyFunc
 	for _, p := range k {
@@ -41,7 +41,7 @@ func partFunc(p config.KeyPart) ratelimit.KeyFunc {
 		switch v := partValue(p, r); {
 		case v == "":
 			return "", missing
-		case p.Kind == "query", p.Kind == "cookie": // it may be a credential
+		case p.Kind == "query", p.Kind == "cookie": // the value may be a credential
 			sum := sha256.Sum256([]byte(v))
 			return "sha256-" + base64.RawURLEncoding.EncodeToString(sum[:16]), nil
 		default:
@@ -50,8 +50,8 @@ func partFunc(p config.KeyPart) ratelimit.KeyFunc {
 	}
 }
 
-// partValue returns the value of a part in a request, without hashing it. It returns "" if there is no value, or several:
-// the upstream may read any of them.
+// partValue returns the value of a key's part in a request, without hashing it. It returns "" if there is no value,
+// or if there are several, since the upstream may read any of them.
 func partValue(p config.KeyPart, r *http.Request) string {
 	if values := partValues(p, r); len(values) == 1 {
 		return values[0]
@@ -83,7 +83,8 @@ func partValues(p config.KeyPart, r *http.Request) (values []string) {
 	return values
 }
 
-// checkKeys returns an error if a rule counts by a query or a cookie that servers may read differently.
+// checkKeys returns an error if a rule's key contains a query parameter or a cookie that servers may read
+// differently.
 func checkKeys(r *http.Request, rules []*rule) error {
 	for _, rule := range rules {
 		for _, p := range rule.key {
@@ -98,15 +99,16 @@ func checkKeys(r *http.Request, rules []*rule) error {
 	return nil
 }
 
-// isPlainQuery reports whether all servers read the same parameters in a query. Some of them also separate parameters at
-// ";". Some end a name at NUL or the query at "#". net/http drops parameters that it can't decode.
+// isPlainQuery reports whether all servers read the same parameters in a query. Some servers also separate parameters
+// at ";", end a name at NUL, or end the query at "#". net/http drops parameters that it can't decode.
 func isPlainQuery(raw string) bool {
-	_, err := url.ParseQuery(raw) // refuses ";"
+	_, err := url.ParseQuery(raw) // returns an error for ";"
 	return err == nil && !strings.Contains(raw, "%00") && !strings.Contains(raw, "#")
 }
 
-// isPlainCookie reports whether all servers read the same values of a cookie. Some of them also separate cookies at a
-// comma or a space, and decode quoted values. net/http drops invalid cookies, and all cookies if there are more than 3,000.
+// isPlainCookie reports whether all servers read the same values of a cookie. Some servers also separate cookies at a
+// comma or a space, or decode quoted values. net/http drops invalid cookies, and all cookies if there are more than
+// 3,000.
 func isPlainCookie(r *http.Request, name string) bool {
 	n := 0
 	for _, line := range r.Header["Cookie"] {
