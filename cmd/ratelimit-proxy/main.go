@@ -25,7 +25,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/proxy"
 )
 
-// commands is the command line of the program.
+// commands describes the command line of the program.
 type commands struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
@@ -34,8 +34,8 @@ type commands struct {
 	Check checkCommand `cmd:"" help:"Check a configuration file and exit."`
 }
 
-// AfterApply is called by kong. It refuses a flag with an empty text, such as --limit "$LIMIT" if the variable is not
-// set.
+// AfterApply is called by kong. It returns an error if the value of a flag is empty, for example of --limit "$LIMIT"
+// if the variable is not set.
 func (c *commands) AfterApply(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if p.Flag == nil {
@@ -52,8 +52,8 @@ type checkCommand struct {
 	Config string `arg:"" help:"Configuration file (YAML)."`
 }
 
-// gcPercent is the GOGC of the program unless the environment sets another. With Go's default of 100, a proxy without
-// counters in memory would collect garbage every 4 MB, which is about 250 requests.
+// gcPercent is the program's GOGC, unless the environment sets another. With Go's default of 100, a proxy without
+// counters in memory would collect garbage after every 4 MB, which is about 250 requests.
 const gcPercent = 200
 
 func main() {
@@ -85,7 +85,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case exit >= 0: // help was asked for
+	case exit >= 0: // kong has printed the help or the version
 		return exit
 	case err != nil:
 		fmt.Fprintf(stderr, "ratelimit-proxy: %v\n", err)
@@ -97,7 +97,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	log := newLogger(stderr, c.Debug)
 	redis.SetLogger(redisLog{log})
 	slog.SetLogLoggerLevel(slog.LevelWarn)
-	slog.SetDefault(log) // package log writes there as well
+	slog.SetDefault(log) // package log then uses the same logger
 	conf, p, err := c.newProxy(log)
 	if err != nil {
 		fmt.Fprintf(stderr, "ratelimit-proxy: %v\n", err)

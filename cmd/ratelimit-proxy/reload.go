@@ -17,19 +17,19 @@ import (
 type reloader struct {
 	command *runCommand
 	p       *proxy.Proxy
-	started config.Config // the configuration at the start
+	started config.Config // the configuration with which the program started
 	log     *slog.Logger
 }
 
-// lookEvery is the time between two looks at the file. Unlike notifications of the operating system, looking also works
-// for network file systems and for files that are replaced, mounted or linked.
+// lookEvery is the time between two reads of the file. Unlike notifications of the operating system, reading also
+// notices changes on network file systems, and of files that are replaced, mounted or linked.
 const lookEvery = 500 * time.Millisecond
 
 // watch reloads on a signal and when the file changes, until ctx ends. The program does not wait for watch when it stops,
 // because reading the file may hang.
 func (r *reloader) watch(ctx context.Context, hangup <-chan os.Signal) {
 	file := watchedFile{name: r.command.Config}
-	file.changed() // returns false
+	file.changed() // the first call only remembers the content
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -52,8 +52,9 @@ type watchedFile struct {
 	seen, loaded []byte
 }
 
-// changed reports whether the content is new, and has been the same in the previous call: somebody may still be writing
-// the file. A file that can't be read has not changed. The first call returns false.
+// changed reads the file and reports whether its content is new. New content is reported only if two calls in a row
+// have read it, because somebody may still be writing the file. The first call returns false, and so does a call that
+// can't read the file.
 func (f *watchedFile) changed() bool {
 	now, err := os.ReadFile(f.name)
 	if err != nil {

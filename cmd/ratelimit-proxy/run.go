@@ -31,7 +31,7 @@ type runCommand struct {
 	Debug    bool          `help:"Also log errors of clients and of single calls to Redis."`
 }
 
-// config returns the configuration from the file, with the changes by flags.
+// config returns the configuration from the file, changed by the flags.
 func (r *runCommand) config() (c config.Config, err error) {
 	if r.Config != "" {
 		if c, err = loadConfig(r.Config); err != nil {
@@ -74,7 +74,7 @@ func (r *runCommand) config() (c config.Config, err error) {
 	return c.Resolve()
 }
 
-// newProxy returns the proxy and its configuration.
+// newProxy returns a new proxy and its configuration.
 func (r *runCommand) newProxy(log *slog.Logger) (config.Config, *proxy.Proxy, error) {
 	c, err := r.config()
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *runCommand) newProxy(log *slog.Logger) (config.Config, *proxy.Proxy, er
 	return c, p, err
 }
 
-// serve serves until ctx ends.
+// serve serves clients until ctx ends. Then it stops gracefully.
 func (r *runCommand) serve(ctx context.Context, c config.Config, p *proxy.Proxy, stdout io.Writer, log *slog.Logger) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -119,7 +119,7 @@ func (r *runCommand) serve(ctx context.Context, c config.Config, p *proxy.Proxy,
 		if err := s.Shutdown(grace); err != nil {
 			log.Warn("grace period over: requests and websockets were cut off", slog.Any("error", err))
 		}
-		return admin.Close() // until now, /healthz has reported the stop
+		return admin.Close() // until here, /healthz has answered 503
 	})
 	return work.Wait()
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// chargeRules charges a request to its rules. If one of them denies it, the others are refunded as far as possible.
+// chargeRules charges a request under its rules. If a rule denies the request, the charges under the other rules are
+// refunded as far as possible.
 func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	if len(rules) == 0 {
 		return nil
@@ -22,8 +23,8 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	if len(rules) > 1 && f.g.store.client != nil {
 		f.takeTogether(rules)
 	}
-	var least ratelimit.Result // the result with the least remaining
-	var of *rule               // and its rule
+	var least ratelimit.Result // the result with the fewest units remaining
+	var of *rule               // the rule that least belongs to
 	for i, rule := range rules {
 		res, err := rule.policy.Take(f.req.Context())
 		switch {
@@ -59,7 +60,8 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	return err
 }
 
-// applyLists returns the rules whose lists don't allow the client. It returns an error if a list denies it.
+// applyLists returns the rules that limit the client, because their allow lists don't contain it. It returns an error
+// if a deny list contains the client.
 func (f *forwarding) applyLists(r *http.Request, rules []*rule) ([]*rule, error) {
 	if !slices.ContainsFunc(rules, func(rule *rule) bool { return rule.allow != nil || rule.deny != nil }) {
 		return rules, nil
@@ -80,8 +82,8 @@ func (f *forwarding) applyLists(r *http.Request, rules []*rule) ([]*rule, error)
 	return out, nil
 }
 
-// takeTogether charges all rules in one round trip to Redis. It waits for all of them, so that they can be refunded. The
-// policies keep the results and the errors.
+// takeTogether charges a request under all rules in one round trip to Redis. It waits for all charges, so that they
+// can be refunded. The policies keep the results and errors.
 func (f *forwarding) takeTogether(rules []*rule) {
 	for _, rule := range rules[1:] {
 		_ = rule.policy.Start(f.req.Context())
@@ -91,8 +93,8 @@ func (f *forwarding) takeTogether(rules []*rule) {
 	}
 }
 
-// refund refunds the charges of all rules except one. If a refund fails, the rule has counted one request too many, and
-// the response stays the same.
+// refund refunds the charges under all rules except one. An error of a refund is ignored: the rule has then counted
+// one request too many.
 func (f *forwarding) refund(rules []*rule, except int) {
 	for i, rule := range rules {
 		if i != except {
@@ -101,7 +103,7 @@ func (f *forwarding) refund(rules []*rule, except int) {
 	}
 }
 
-// countTake updates the metrics of a take.
+// countTake updates the metrics with the result of a take.
 func (f *forwarding) countTake(rule *rule, res ratelimit.Result) {
 	m := rule.counters
 	if res.Allowed {
@@ -115,7 +117,7 @@ func (f *forwarding) countTake(rule *rule, res ratelimit.Result) {
 	if res.Allowed && f.p.denials.size() == 0 {
 		return
 	}
-	subject, _ := rule.policy.Subject(f.req.Context()) // the take has computed it
+	subject, _ := rule.policy.Subject(f.req.Context()) // no error, since the take has used it
 	if res.Allowed {
 		f.p.denials.reset(subject)
 	} else {

@@ -10,7 +10,7 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// matches reports whether r meets the condition m. path is the result of [cleanPath].
+// matches reports whether r matches m. path must be the result of [cleanPath] for r.
 func matches(m *config.Match, r *http.Request, path string) bool {
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, r.Method) {
 		return false
@@ -27,8 +27,8 @@ func matches(m *config.Match, r *http.Request, path string) bool {
 	return true
 }
 
-// hasPaddedValue reports whether a header's value begins or ends with a space. HTTP/1 removes such spaces and HTTP/2
-// forbids them, but net/http accepts them over HTTP/2.
+// hasPaddedValue reports whether the value of a header begins or ends with a space. HTTP/2 forbids such spaces, but
+// net/http accepts them.
 func hasPaddedValue(h http.Header) bool {
 	for _, values := range h {
 		for _, v := range values {
@@ -40,7 +40,8 @@ func hasPaddedValue(h http.Header) bool {
 	return false
 }
 
-// hasHost reports whether a request names exactly one valid host. HTTP/2 requests may have both :authority and Host.
+// hasHost reports whether a request has exactly one host, and it is valid. An HTTP/2 request may have both :authority
+// and Host.
 func hasHost(r *http.Request) bool {
 	host, ok := config.ParseHost(r.Host)
 	for _, line := range r.Header["Host"] {
@@ -50,14 +51,15 @@ func hasHost(r *http.Request) bool {
 	return ok
 }
 
-// hostOf returns the host of a request, in the form of [config.ParseHost].
+// hostOf returns the host of a request, as [config.ParseHost] returns it.
 func hostOf(r *http.Request) string {
 	host, _ := config.ParseHost(r.Host)
 	return host
 }
 
-// normalize returns a request with body, unless it is nil, and without the headers that are not forwarded. Its
-// [url.URL.EscapedPath] is the path that the client has sent. It may return r itself.
+// normalize returns r without the headers that are not forwarded, and with the given body unless that is nil. In the
+// result, [url.URL.EscapedPath] returns the path that the client has sent. If nothing changes, normalize returns r
+// itself.
 func normalize(r *http.Request, body *requestBody, underscores bool) *http.Request {
 	h, rawPath := forwardedHeaders(r, underscores), escapeInvalid(r.URL.RawPath)
 	if body == nil && len(h) == len(r.Header) && rawPath == r.URL.RawPath {
@@ -78,14 +80,14 @@ func normalize(r *http.Request, body *requestBody, underscores bool) *http.Reque
 
 var invalidInPath = regexp.MustCompile(`[^A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]%]+`)
 
-// escapeInvalid escapes the characters that a path can't contain (RFC 3986), except for brackets. With such a character,
-// [url.URL.EscapedPath] would also decode escapes such as %2F.
+// escapeInvalid escapes the characters that a path can't contain (RFC 3986), except for brackets. If a path had such
+// characters, [url.URL.EscapedPath] would decode escapes such as %2F.
 func escapeInvalid(rawPath string) string {
 	return invalidInPath.ReplaceAllStringFunc(rawPath, url.PathEscape)
 }
 
-// forwardedHeaders returns the headers of r without those whose names are not forwarded, and without the upgrades of
-// HTTP/1.0. It may return r.Header itself.
+// forwardedHeaders returns r.Header without the headers whose names are not forwarded, and without Upgrade in
+// HTTP/1.0. If nothing changes, it returns r.Header itself.
 func forwardedHeaders(r *http.Request, underscores bool) http.Header {
 	out := r.Header
 	for name := range r.Header {

@@ -21,7 +21,7 @@ type metricSet struct {
 	inFlight atomic.Int64
 	requests *metrics.PrometheusHistogram
 
-	denials sync.Mutex // held to change a gauge of denials
+	denials sync.Mutex // held to change a maxDenials gauge
 }
 
 // metricPrefix begins the names of all metrics.
@@ -45,7 +45,7 @@ func newMetricSet(p *Proxy) *metricSet {
 	return c
 }
 
-// counter returns the counter with a name and labels, given as names and values.
+// counter returns the counter with a name. labels are names and values in turn.
 func (c *metricSet) counter(name string, labels ...string) *metrics.Counter {
 	return c.set.GetOrCreateCounter(metricName(name, labels...))
 }
@@ -73,12 +73,12 @@ func (c *metricSet) ruleCountersFor(rule string) *ruleCounters {
 	}
 	return &ruleCounters{
 		allowed: decision("allowed"), denied: decision("denied"), failed: decision("error"), refused: decision("refused"),
-		shadowDenied: decision("shadow_denied"), // counted as allowed as well
+		shadowDenied: decision("shadow_denied"), // these requests are also counted as allowed
 		maxDenials:   c.set.GetOrCreateGauge(metricName("max_consecutive_denials", "rule", rule), nil),
 	}
 }
 
-// countError counts a request without a decision. Either the request is invalid, or the store has failed.
+// countError counts a request for which there is no decision, because the request is invalid or the store has failed.
 func (r *ruleCounters) countError(err error) {
 	var badCost *server.Problem
 	if errors.Is(err, ratelimit.ErrNoKey) || errors.Is(err, ratelimit.ErrTooLarge) || errors.As(err, &badCost) {
@@ -97,7 +97,7 @@ func (c *metricSet) observeDenials(rule *ruleCounters, n int64) {
 
 // upstreamMetrics holds the metrics of an upstream.
 type upstreamMetrics struct {
-	responses [5]*metrics.Counter // by the first digit of the status, less 1
+	responses [5]*metrics.Counter // index: first digit of the status, minus 1
 	times     *metrics.PrometheusHistogram
 }
 
@@ -109,8 +109,8 @@ func (c *metricSet) upstreamMetricsFor(upstream string) (m upstreamMetrics) {
 	return m
 }
 
-// countUpstreamFailure counts a request without an answer of the upstream. The status is the client's, or "cut" for a
-// response that broke off.
+// countUpstreamFailure counts a failure of an upstream. status is the status that the client gets, or "cut" if the
+// upstream broke off its response.
 func (c *metricSet) countUpstreamFailure(upstream, status string) {
 	c.counter("upstream_failures_total", "upstream", upstream, "status", status).Inc()
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// logEvery is the shortest time between two log lines of the same kind, if clients or servers decide how often they occur.
+// logEvery is the minimum time between two log lines of the same kind, if clients or servers could cause them at any
+// rate.
 const logEvery = 10 * time.Second
 
-// outage logs the beginning of an outage, with its cause, and its end. It logs each of them at most once in logEvery.
+// outage logs the beginning of an outage, with its cause, and its end. It logs at most one outage in logEvery.
 type outage struct {
 	log        *slog.Logger
 	lost, back string // the messages
@@ -19,8 +20,8 @@ type outage struct {
 	failing atomic.Bool // the last call has failed
 
 	mu       sync.Mutex
-	since    time.Time // when the first call failed after a success
-	reported time.Time // when the latest beginning was logged
+	since    time.Time // time of the first failure after the latest success
+	reported time.Time // time when the beginning of an outage was last logged
 	open     bool      // the beginning was logged, but not the end
 }
 
@@ -52,7 +53,8 @@ func (o *outage) callSucceeded() {
 	}
 }
 
-// throttledLog logs a line at most once in logEvery, with the number of lines that it has skipped.
+// throttledLog logs at most one line in logEvery. It adds the number of lines that it has skipped since the previous
+// one.
 type throttledLog struct {
 	mu      sync.Mutex
 	last    time.Time

@@ -10,13 +10,13 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
-// Servers read paths differently. None of these readings is wrong.
+// These flags say how a server reads paths. Servers differ, and none of the readings is wrong.
 const (
 	slashes     = 1 << iota // "%2F" separates segments
 	backslashes             // so does "\"
 	params                  // ";" ends the name of a segment
 	authority               // "//host/path" names a host, and the path is "/path"
-	paramsFirst             // ";" also hides what follows it and is decoded to "/"
+	paramsFirst             // everything after ";" is removed before "%2F" is decoded
 
 	cleaned     = slashes | backslashes | params // the reading of rules
 	allReadings = 2*paramsFirst - 1
@@ -27,8 +27,8 @@ func isAmbiguous(r *http.Request) bool {
 	return r.URL.RawPath != "" || strings.ContainsAny(r.URL.Path, `;\`) || strings.HasPrefix(r.URL.Path, "//")
 }
 
-// cleanPath returns the path that rules and routes match and count by: decoded, without empty segments, and without
-// parameters (";x=y") of segments.
+// cleanPath returns a request's path in the form that rules and routes use: decoded, without empty segments, and
+// without parameters (";x=y").
 func cleanPath(r *http.Request) string {
 	if isAmbiguous(r) {
 		return readPath(r.URL.EscapedPath(), cleaned)
@@ -40,8 +40,8 @@ func cleanPath(r *http.Request) string {
 	return path.Clean(p)
 }
 
-// readPath returns one reading of an escaped path. A slash within a segment stays escaped, and empty segments are
-// removed.
+// readPath returns the path that a server reads with the flags how. Empty segments are removed. If "%2F" does not
+// separate segments, it stays escaped.
 func readPath(escaped string, how int) string {
 	var out []string
 	first, host := true, false
@@ -74,17 +74,17 @@ func readPath(escaped string, how int) string {
 	return "/" + strings.Join(out, "/")
 }
 
-// readsDifferently reports whether the upstream may read a request's path as one that rules and routes treat differently
-// from path, which is their own reading.
+// readsDifferently reports whether an upstream may read another path in a request than rules and routes do, and they
+// would treat that path differently. path is the result of [cleanPath].
 func (g *generation) readsDifferently(r *http.Request, path string) bool {
 	if !isAmbiguous(r) || len(g.pathMatches) == 0 && !g.pathCounts {
 		return false
 	}
 	escaped := r.URL.EscapedPath()
 	if g.pathCounts && readPath(escaped, cleaned|authority) != path {
-		return true // each host would have a quota of its own
+		return true // otherwise, clients could make up hosts, and get a new quota for each
 	}
-	same := 0 // the bits that don't change this path
+	same := 0 // flags that make no difference for this path
 	if !strings.Contains(r.URL.Path, ";") {
 		same |= params | paramsFirst
 	}

@@ -26,23 +26,22 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Proxy is an [http.Handler] that forwards the requests which the limits of its configuration allow. It is safe for
-// concurrent use.
+// Proxy is an [http.Handler] that forwards requests if its limits allow them. It is safe for concurrent use.
 type Proxy struct {
 	log       *slog.Logger
 	debugLog  *log.Logger // for net/http
-	pseudonym string      // of this proxy in Via headers
+	pseudonym string      // name of this proxy in Via headers
 	denials   *denialStreaks
 	metrics   *metricSet
-	stopping  atomic.Bool // /healthz is 503
+	stopping  atomic.Bool // /healthz answers 503
 	closed    atomic.Bool
 	loops     throttledLog
 	clock     func() time.Time // nil for the real time
 
 	current atomic.Pointer[generation]
 
-	reloads   sync.Mutex                   // held by Reload while it makes a generation; reading its files may hang
-	replacing sync.Mutex                   // held to replace or close the current generation
+	reloads   sync.Mutex                   // held by Reload while it creates a generation, which may take long if files can't be read
+	replacing sync.Mutex                   // held while the current generation is replaced or closed
 	policies  map[string]*ratelimit.Policy // of all rules so far, by name; guarded by reloads
 }
 
@@ -74,8 +73,8 @@ func (p *Proxy) now() time.Time {
 	return time.Now()
 }
 
-// Reload replaces the configuration with the result of load. Requests in flight end with the old configuration. The
-// counters stay if the settings of the store are the same. After an error, the old configuration stays in force.
+// Reload calls load and replaces the configuration with its result. Requests in flight keep the old configuration.
+// Counters are kept if the settings of the store are unchanged. After an error, the old configuration stays in force.
 func (p *Proxy) Reload(load func() (config.Config, error)) error {
 	c, err := load()
 	p.reloads.Lock()
@@ -106,7 +105,7 @@ func (p *Proxy) Reload(load func() (config.Config, error)) error {
 
 var errClosed = errors.New("proxy: closed")
 
-// Check returns the error that [New] would return.
+// Check checks a configuration. It returns the error that [New] would return.
 func Check(c config.Config) error {
 	p, err := New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -126,8 +125,8 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// policyFor returns the policy for the rules with a name. All generations share the policy, because each new policy
-// adds properties to every later generation. The policy's fields come from the latest rule.
+// policyFor returns the policy for rules with this name. All generations share it, because each new policy would add
+// properties to all later generations. The fields of the policy are those of the latest rule.
 func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
 	if p.policies[rule] == nil {
 		p.policies[rule] = &ratelimit.Policy{Name: rule}
@@ -135,7 +134,8 @@ func (p *Proxy) policyFor(rule string) *ratelimit.Policy {
 	return p.policies[rule]
 }
 
-// acquireGeneration returns the current generation for a request, which must release it, or nil if the proxy is closed.
+// acquireGeneration returns the current generation, or nil if the proxy is closed. The caller must release the
+// generation.
 func (p *Proxy) acquireGeneration() *generation {
 	for !p.closed.Load() {
 		if g := p.current.Load(); g.acquire() {
@@ -148,7 +148,7 @@ func (p *Proxy) acquireGeneration() *generation {
 // ServeHTTP answers one request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.serve(w, r, nil) }
 
-// serve answers a request. from is nil if the server is not a [Server].
+// serve answers a request. from is nil if the request does not come from a [Server].
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Server) {
 	began := time.Now()
 	p.metrics.inFlight.Add(1)
@@ -173,7 +173,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, from *graceful.Ser
 	g.handler.ServeHTTP(out, r)
 }
 
-// Admin returns the handler of /healthz and /metrics. From [Server.Shutdown] on, /healthz answers 503.
+// Admin returns the handler of /healthz and /metrics. After the beginning of [Server.Shutdown], /healthz answers 503.
 func (p *Proxy) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// requireHeader requires a PROXY protocol header from these networks. From other addresses, a header is read as a malformed
-// request.
+// requireHeader returns a policy that requires a PROXY protocol header from addresses in these networks. From other
+// addresses, such a header is a malformed request.
 func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	return func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 		at, err := netip.ParseAddrPort(o.Upstream.String())
@@ -23,7 +23,8 @@ func requireHeader(from []netip.Prefix) proxyproto.ConnPolicyFunc {
 	}
 }
 
-// headerListener logs connections without a required header, such as those of a health check that only connects.
+// headerListener is a listener that logs connections without the required PROXY protocol header, for example from a
+// health check that only connects.
 type headerListener struct {
 	net.Listener
 	log    *slog.Logger
@@ -39,13 +40,13 @@ func (l *headerListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// headerConn is a connection that may need a header.
+// headerConn is a connection that may have to begin with a PROXY protocol header.
 type headerConn struct {
 	*proxyproto.Conn
 	l *headerListener
 }
 
-// Read reads from the connection after the header.
+// Read reads data after the header. If the required header is missing, Read logs that.
 func (c *headerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err != nil && !errors.Is(err, net.ErrClosed) && c.ProxyHeader() == nil {

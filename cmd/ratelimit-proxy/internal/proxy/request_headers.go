@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// proxyHeaders lists headers in which proxies describe the client or its request. CGI programs read "Proxy" as a
-// setting. Headers that begin with X-Forwarded, X-Original- or X-Envoy- are also proxy headers.
+// proxyHeaders lists headers in which proxies describe the client or its request. Some CGI programs read the header
+// Proxy as a setting. isProxyHeader adds headers by the beginning of their names.
 var proxyHeaders = map[string]bool{
 	"Forwarded": true, "Forwarded-For": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Remote-Ip": true, "X-Remote-Addr": true, "Remote-Addr": true,
 	"Client-Ip": true, "Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "X-Proxyuser-Ip": true, "X-Originating-Ip": true,
@@ -29,9 +29,9 @@ func isProxyHeader(name string) bool {
 	return proxyHeaders[name] || strings.HasPrefix(name, "X-Forwarded") || strings.HasPrefix(name, "X-Original-") || strings.HasPrefix(name, "X-Envoy-")
 }
 
-// setForwarded sets the headers that describe the client to the upstream. It keeps the values of a trusted proxy, and
-// removes the values of other clients. Of the two lists of addresses, it keeps only the one that trusted proxies
-// maintain, since a client may have made up the other one.
+// setForwarded sets the headers that describe the client for the upstream. It keeps values from a trusted proxy and
+// removes values from other clients. There are two lists of addresses, X-Forwarded-For and Forwarded. It keeps only
+// the one that trusted proxies maintain, because a client may have made up the other.
 func (c *clients) setForwarded(in, out *http.Request) {
 	h, from := out.Header, peerAddr(in)
 	trusted := netaddr.Within(c.trusted, from)
@@ -67,7 +67,7 @@ func (c *clients) setForwarded(in, out *http.Request) {
 	}
 }
 
-// appendedValue returns a value, after the list in h if the list is kept.
+// appendedValue returns value. If keep is set, it puts the list in h before the value.
 func appendedValue(h http.Header, name string, keep bool, value string) string {
 	if list := h[name]; keep && len(list) > 0 {
 		return strings.Join(list, ", ") + ", " + value
@@ -91,12 +91,12 @@ func (p *Proxy) addVia(in, out *http.Request) {
 	out.Header["Via"] = []string{appendedValue(in.Header, "Via", true, via)}
 }
 
-// clients finds the addresses of clients.
+// clients finds the client's address of a request.
 type clients struct {
 	address func(context.Context, *http.Request) netip.Addr
 	key     ratelimit.KeyFunc
 	trusted []netip.Prefix // proxies in front of this one
-	header  string         // the header with the address, "" if there are no trusted proxies
+	header  string         // name of the header with the client's address, or "" without trusted proxies
 }
 
 func newClients(c *config.Config) (clients, error) {

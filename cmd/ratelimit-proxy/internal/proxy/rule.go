@@ -13,27 +13,27 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// rule applies a [config.Rule] to requests.
+// rule is a [config.Rule] with everything that is needed to apply it.
 type rule struct {
 	config.Rule
 	key    config.Key
-	policy *ratelimit.Policy // see Proxy.policyFor
+	policy *ratelimit.Policy // shared by all generations; see Proxy.policyFor
 	limits []ratelimit.Rule
 	tiers  []tier
 	allow  *acl
 	deny   *acl
 
 	counters *ruleCounters
-	logged   atomic.Int64 // the second of the latest log line about a shadow denial
+	logged   atomic.Int64 // time of the latest log line about a shadow denial, in Unix seconds
 }
 
 type tier struct {
 	match  config.Match
-	keys   *acl // values of the key, nil for any
+	keys   *acl // values of the key; nil if the tier is for all keys
 	limits []ratelimit.Rule
 }
 
-// newRule returns the rule for a checked configuration. It sets the fields of its policy p.
+// newRule returns a rule for a checked configuration, and sets the fields of the rule's policy p.
 func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Policy) *rule {
 	key, _ := config.ParseKey(c.Key)
 	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
@@ -53,7 +53,7 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Po
 	return r
 }
 
-// tierKeys returns the keys of a tier, or nil if the tier is for any key.
+// tierKeys returns the keys of a tier, or nil if the tier is for all keys.
 func tierKeys(t config.Tier, key config.Key) *acl {
 	if len(t.Keys) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func limitRules(limits []config.Limit) (out []ratelimit.Rule) {
 	return out
 }
 
-// tierLimits returns the limits of a request's tier, or nil if it has none.
+// tierLimits returns the limits of the first tier that applies to a request, or nil if no tier applies.
 func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rule {
 	path := cleanPath(req)
 	for i := range r.tiers {
@@ -86,7 +86,7 @@ func (r *rule) tierLimits(req *http.Request, address netip.Addr) []ratelimit.Rul
 	return nil
 }
 
-// resultLimit returns the limit that a result for the request belongs to.
+// resultLimit returns the limit that a request's result describes, if the rule has several.
 func (r *rule) resultLimit(req *http.Request, by *clients, res ratelimit.Result) ratelimit.Rule {
 	limits := r.limits
 	if len(r.tiers) > 0 {
@@ -118,7 +118,7 @@ func costFunc(text string) func(context.Context, *http.Request) (int64, error) {
 			return 1, nil
 		}
 		n, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil || n < 1 || n > storage.MaxCount || len(values) > 1 { // the upstream may read any of several
+		if err != nil || n < 1 || n > storage.MaxCount || len(values) > 1 { // if there are several values, the upstream may read any of them
 			return 0, server.Errorf(http.StatusBadRequest, "The header %s must be one whole number above 0.", header)
 		}
 		return n, nil

@@ -27,21 +27,21 @@ type Server struct {
 	http     *http.Server
 	graceful *graceful.Server
 	abort    context.CancelCauseFunc
-	accepts  throttledLog   // failures to accept
-	upgrades sync.WaitGroup // requests to upgrade, whose connections net/http doesn't wait for
+	accepts  throttledLog   // for errors of Accept
+	upgrades sync.WaitGroup // counts websockets, for which net/http doesn't wait
 }
 
 // errStopped is the cause that cancels requests at the end of the grace period.
 var errStopped = errors.New("proxy: stopped")
 
 // These are the flow-control windows of HTTP/2, in bytes. By default, a stream's window is as large as the
-// connection's window. Then a single upload whose body is not read blocks all other uploads.
+// connection's. A single upload that the upstream doesn't read would then block all other uploads of the connection.
 const (
 	streamWindow = 256 << 10
-	connWindow   = 4<<20 - 1 // the largest that net/http accepts
+	connWindow   = 4<<20 - 1 // the largest value that net/http accepts
 )
 
-// Server returns a server with the timeouts of the current configuration. A reload changes only Stall.
+// Server returns a server with the timeouts of the current configuration. Of these, a reload changes only Stall.
 func (p *Proxy) Server() *Server {
 	s := p.newServer()
 	s.http.Handler = s.logPanics(func(w http.ResponseWriter, r *http.Request) {
@@ -67,18 +67,19 @@ func (p *Proxy) newServer() *Server {
 	s := &Server{p: p, abort: abort}
 	s.http = &http.Server{
 		ReadHeaderTimeout: c.Timeouts.Header,
-		WriteTimeout:      2 * c.Timeouts.Stall, // see responseWriter
+		WriteTimeout:      2 * c.Timeouts.Stall, // the first deadline of responseWriter
 		IdleTimeout:       c.Timeouts.Idle,
 		MaxHeaderBytes:    int(c.MaxHeaderBytes),
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          p.debugLog, // mistakes of clients
+		ErrorLog:          p.debugLog, // net/http logs mistakes of clients
 	}
 	s.graceful = graceful.New(s.http)
 	return s
 }
 
-// logPanics logs a panic of h as an error. net/http would log it among the mistakes of clients.
+// logPanics returns a handler that logs a panic of h as an error. net/http would log it at level debug, with the
+// mistakes of clients.
 func (s *Server) logPanics(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -103,7 +104,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.graceful.Serve(acceptLogger{l, s}, base)
 }
 
-// acceptLogger logs failures to accept connections. net/http tries again in a loop.
+// acceptLogger is a listener that logs errors of Accept. After such an error, net/http calls Accept again.
 type acceptLogger struct {
 	net.Listener
 	s *Server
@@ -118,9 +119,9 @@ func (l acceptLogger) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Shutdown accepts the waiting connections, and then no more. Responses announce the end of their connections. Shutdown
-// waits for requests and websockets, and closes connections that have no request for a second. If ctx ends first, it cuts
-// all connections and returns [context.Cause] of ctx.
+// Shutdown stops the server. It accepts the connections that are already waiting, and then no more. Responses
+// announce the end of their connections. Shutdown waits for requests and websockets, and closes connections that have
+// had no request for a second. If ctx ends first, it cuts all connections and returns [context.Cause] of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.p.stopping.Store(true)
 	err := s.graceful.Shutdown(ctx)
@@ -144,7 +145,7 @@ func (s *Server) Close() error {
 	return s.http.Close()
 }
 
-// waitForUpgrades waits for the websockets. It is called when no more of them can begin.
+// waitForUpgrades waits until all websockets have ended. It is called when no new ones can begin.
 func (s *Server) waitForUpgrades(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -189,7 +190,7 @@ func (p *Proxy) Listen(c config.Listener) (net.Listener, error) {
 	return &listener{l, base}, nil
 }
 
-// listener is a listener built on base.
+// listener is a listener on top of base, which [graceful.Listen] has returned.
 type listener struct {
 	net.Listener
 	base net.Listener

@@ -18,13 +18,14 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// These are request headers, in the spelling of net/http.
+// These are the names of request headers, in the spelling of net/http.
 const (
 	statusHeader = "X-Ratelimit-Status"
 	tokenHeader  = "X-Ratelimit-Token"
 )
 
-// statusKey returns the key in a path of the status API, still escaped. It returns false for other paths.
+// statusKey returns the part of a request's path after the path of the status API, still escaped. It returns false
+// for other paths.
 func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
 	if key, ok = strings.CutPrefix(r.URL.EscapedPath(), g.config.Status.Path); ok {
 		return strings.CutPrefix(key, "/")
@@ -32,8 +33,8 @@ func (g *generation) statusKey(r *http.Request) (key string, ok bool) {
 	return "", false
 }
 
-// asksForStatus reports whether a request asks for its own status. It returns an error for an unclear value, so that the
-// request is not forwarded and charged.
+// asksForStatus reports whether a request asks for its own status with a header. If the header's value is unclear, it
+// returns an error, because the request should perhaps not be charged.
 func asksForStatus(r *http.Request) (bool, error) {
 	values := r.Header[statusHeader]
 	if len(values) == 0 {
@@ -55,8 +56,8 @@ var (
 	errStatusRefused = server.Errorf(http.StatusForbidden, "The status is not available to this client.")
 )
 
-// authorizeStatus returns an error unless the request has the token or comes from an address that may read the status. A
-// request that an untrusted proxy has forwarded can come from any address.
+// authorizeStatus returns an error unless the request has the token or comes from an address in status.allow. If an
+// untrusted proxy has forwarded the request, the client's address is unknown, and the result is also an error.
 func (g *generation) authorizeStatus(r *http.Request, token string) error {
 	s := &g.config.Status
 	switch {
@@ -83,7 +84,7 @@ func equalSecrets(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// serveStatus answers GET <status path>/<key>: the status of requests with this key.
+// serveStatus answers GET <status path>/<key> with the status of this key.
 func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, key string) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -107,7 +108,8 @@ func (g *generation) serveStatus(w http.ResponseWriter, r *http.Request, key str
 	}).ServeHTTP(w, r)
 }
 
-// requestFor returns the rule that r asks about, and a made-up request that has the key. After an error, it returns r.
+// requestFor returns the rule that r asks about, and a made-up request that has the escaped key. If there is an
+// error, it returns r instead.
 func (g *generation) requestFor(r *http.Request, escaped string) (*rule, *http.Request, error) {
 	value, err := url.PathUnescape(escaped)
 	if err != nil || value == "" {
@@ -148,7 +150,8 @@ func (g *generation) requestFor(r *http.Request, escaped string) (*rule, *http.R
 	return of, out, nil
 }
 
-// ruleByName returns the rule with a name, or, for no name, the first rule whose key is a single value.
+// ruleByName returns the rule with a name, whose key must be a single value. If name is empty, it returns the first
+// rule whose key is a single value.
 func (g *generation) ruleByName(name string) (*rule, error) {
 	for _, r := range g.rules {
 		_, single := r.key.Only()
@@ -166,7 +169,7 @@ func (g *generation) ruleByName(name string) (*rule, error) {
 	return nil, server.Errorf(http.StatusNotFound, "No rule counts by a single value.")
 }
 
-// answerStatus answers a request that asks for its own status.
+// answerStatus answers a request that asks for its own status with a header.
 func (f *forwarding) answerStatus(r *http.Request, rules []*rule) error {
 	if err := f.g.authorizeStatus(r, r.Header.Get(tokenHeader)); err != nil {
 		return err
@@ -177,7 +180,7 @@ func (f *forwarding) answerStatus(r *http.Request, rules []*rule) error {
 	return f.g.writeStatus(f.w, f.req, rules...)
 }
 
-// writeStatus writes the status of the rule with the least remaining.
+// writeStatus responds with the status of the rule that has the fewest units remaining.
 func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rules ...*rule) error {
 	var least *status
 	var unknown error
@@ -190,14 +193,14 @@ func (g *generation) writeStatus(w http.ResponseWriter, req *server.Request, rul
 		case err != nil:
 			return fmt.Errorf("rule %s: %w", rule.Name, err)
 		}
-		if res.Source == ratelimit.FromShadow { // not enforced
-			if !rule.Shadow { // an open rule without Redis
+		if res.Source == ratelimit.FromShadow { // the result is not enforced
+			if !rule.Shadow { // the rule is open, and Redis is down
 				unknown = &layer.UnavailableError{Err: fmt.Errorf("the quota of the rule %s is unknown", rule.Name)}
 			}
 			continue
 		}
 		s := newStatus(res, rule.resultLimit(req.Request, &g.clients, res), g.p.now())
-		subject, _ := rule.policy.Subject(ctx) // the peek has computed it
+		subject, _ := rule.policy.Subject(ctx) // no error, since Peek has used it
 		s.Denials = g.p.denials.denialsInARow(subject, g.p.now())
 		if least == nil || s.Remaining < least.Remaining {
 			least = &s

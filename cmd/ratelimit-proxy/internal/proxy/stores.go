@@ -18,20 +18,20 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// store contains the counters. Configurations with the same settings share it, so that a reload doesn't lose counters,
-// connections or the state of an outage.
+// store holds the counters. Generations with the same settings share a store, so that a reload keeps counters,
+// connections and the state of an outage.
 type store struct {
 	settings storeSettings
 	base     ratelimit.Store
-	users    atomic.Int64 // generations
+	users    atomic.Int64 // number of generations that use the store
 
-	// These are set only with Redis.
+	// The fields below are set only with Redis.
 	client *redis.Client
 	outage *outage
-	layers map[string]*layer.Store // above base, by on_error
+	layers map[string]*layer.Store // layers around base, by on_error
 }
 
-// storeSettings holds the settings from which a store is made.
+// storeSettings holds the settings that determine a store.
 type storeSettings struct {
 	redis    string
 	timeout  time.Duration
@@ -46,11 +46,12 @@ func storeSettingsOf(c *config.Config) storeSettings {
 	return storeSettings{redis: c.Redis, timeout: c.RedisTimeout, replicas: c.Replicas}
 }
 
-// minCounterBytes is smaller than any counter in memory. So the bound on bytes is reached before the bound on keys.
+// minCounterBytes is smaller than any counter in memory. The bound on keys is computed with it, so that the bound on
+// bytes is always reached first.
 const minCounterBytes = 32
 
-// openStore returns the store of a configuration, for one user. before is the store of the previous configuration, or
-// nil.
+// openStore returns the store for a configuration. It returns before, the previous store, if the settings are the
+// same. The caller must release the result. before may be nil.
 func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	settings := storeSettingsOf(c)
 	if before != nil && before.settings == settings {
@@ -69,7 +70,7 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.DialerRetries = 1 // more would take longer than a request waits, and hide the cause
+	o.DialerRetries = 1 // retries would take longer than a request waits, and hide the cause
 	s.client = redis.NewClient(o)
 	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
 	if err == nil {
@@ -83,7 +84,7 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	return s, nil
 }
 
-// release ends one use of the store, and closes it after the last.
+// release ends the use of the store by one generation. After the last one, it closes the store.
 func (s *store) release() error {
 	if s.users.Add(-1) > 0 || s.client == nil {
 		return nil
@@ -91,7 +92,7 @@ func (s *store) release() error {
 	return s.client.Close()
 }
 
-// PingRedis calls Redis once, so that the log shows an outage before the first request.
+// PingRedis calls Redis once. If that fails, the log shows the outage before the first request.
 func (p *Proxy) PingRedis(ctx context.Context) {
 	g := p.acquireGeneration()
 	if g == nil {
@@ -118,7 +119,7 @@ func (s *store) openLayers() (err error) {
 			DenyCache: &layer.DenyCacheOptions{},
 			Failover: &layer.FailoverOptions{
 				Mode: mode, Replicas: s.settings.replicas, Timeout: s.settings.timeout,
-				Logger: slog.New(slog.DiscardHandler), // store.outage logs
+				Logger: slog.New(slog.DiscardHandler), // store.outage logs instead
 			},
 		}); err != nil {
 			return err
@@ -127,7 +128,7 @@ func (s *store) openLayers() (err error) {
 	return nil
 }
 
-// limitStore returns the store for the limits of a generation.
+// limitStore returns the store for the rules of a generation, with its layers.
 func (g *generation) limitStore() (ratelimit.Store, error) {
 	store := g.store.base
 	if g.store.client != nil {
@@ -142,7 +143,7 @@ func (g *generation) limitStore() (ratelimit.Store, error) {
 	}})
 }
 
-// failoverStore passes each call to the layers for its rule. All ops of a call belong to the same rule.
+// failoverStore passes each call to the layers for the rule's on_error. All ops of a call belong to the same rule.
 type failoverStore struct{ g *generation }
 
 // Do implements [ratelimit.Store].
@@ -166,15 +167,16 @@ func (s failoverStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Re
 	return res, err
 }
 
-// hideQuota marks a result of an open rule without Redis as unenforced. Its quota is unknown and must not be shown.
+// hideQuota marks a result of an open rule as unenforced if Redis is down. The quota is then unknown and must not be
+// shown.
 func hideQuota(onError string, res *ratelimit.Result) {
 	if onError == config.Open && res.Source == ratelimit.FromFailover {
 		res.Source = ratelimit.FromShadow
 	}
 }
 
-// reportShadow counts the requests that a shadow rule would have denied. For each rule, it logs at most one request
-// per second, because clients decide how often this happens.
+// reportShadow counts a request that a shadow rule would have denied. It logs at most one such request per rule and
+// second, because clients could fill the log.
 func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
 	r := g.ruleOfOp(op)
 	if err != nil {
@@ -191,7 +193,7 @@ func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res rate
 	}
 }
 
-// observedStore reports the successes and failures of a store to an outage.
+// observedStore is a store that reports its successes and failures to an outage.
 type observedStore struct {
 	store      *redisstore.Store
 	outage     *outage
@@ -217,7 +219,7 @@ func (o *observedStore) report(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		o.outage.callSucceeded()
-	case ctx.Err() == context.Canceled: // the client has gone
+	case ctx.Err() == context.Canceled: // the client has left
 	case errors.Is(err, ratelimit.ErrKeyType):
 		o.outage.callSucceeded()
 		o.wrongTypes.write(o.outage.log, slog.LevelError, "a key in Redis has an unexpected type: the rule's on_error applies",

@@ -25,7 +25,8 @@ type upstream struct {
 	cuts      throttledLog
 }
 
-// matchesConfig reports whether the upstream can stay in use with a configuration. A CA file may have changed.
+// matchesConfig reports whether the upstream can be kept for a configuration. With a CA file, it can't, because the
+// file may have changed.
 func (u *upstream) matchesConfig(c config.Upstream) bool {
 	return u != nil && u.config == c && c.CA == ""
 }
@@ -48,11 +49,11 @@ func newUpstream(p *Proxy, name string, c config.Upstream) (*upstream, error) {
 }
 
 const (
-	dialTimeout = 5 * time.Second // of connections and TLS handshakes
-	idleConns   = 512             // that are kept for each upstream
+	dialTimeout = 5 * time.Second // timeout for a connection, and for its TLS handshake
+	idleConns   = 512             // maximum number of idle connections to an upstream
 
-	// maxResponseHeader bounds the header of an upstream's response, in bytes. The default of net/http, 10 MB, is too
-	// much for each request in flight.
+	// maxResponseHeader is the maximum size of the header of an upstream's response, in bytes. The default of
+	// net/http is 10 MB, which is too much if there are many requests.
 	maxResponseHeader = 2 << 20
 )
 
@@ -68,7 +69,7 @@ func newTransport(c config.Upstream, target *url.URL) (*http.Transport, error) {
 		MaxIdleConns:           idleConns,
 		MaxIdleConnsPerHost:    idleConns,
 		MaxConnsPerHost:        c.MaxConnections,
-		DisableCompression:     true, // only the client decides about it
+		DisableCompression:     true, // only clients decide whether responses are compressed
 		WriteBufferSize:        16 << 10,
 		ReadBufferSize:         16 << 10,
 		Protocols:              new(http.Protocols),
@@ -97,7 +98,7 @@ func (u *upstream) rewriteURL(in, out *http.Request) {
 	}
 }
 
-// flushInterval is the longest time that a part of a response waits for the next part.
+// flushInterval is the maximum time that a part of a response is buffered.
 const flushInterval = 20 * time.Millisecond
 
 // buffers holds buffers for copying bodies.
@@ -112,14 +113,14 @@ func (b *bufferPool) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 // Put keeps a buffer for reuse.
 func (b *bufferPool) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
-// upstreamWriter is the writer for [httputil.ReverseProxy].
+// upstreamWriter is the ResponseWriter to which [httputil.ReverseProxy] writes an upstream's response.
 type upstreamWriter struct {
 	http.ResponseWriter
 	informs bool // the client understands informational responses (1xx)
 }
 
-// WriteHeader drops informational responses that the client doesn't understand. It also drops 101, which does not exist
-// over HTTP/2: over HTTP/1, ReverseProxy hijacks the connection and doesn't call WriteHeader.
+// WriteHeader drops informational responses that the client doesn't understand. It also drops the status 101, which
+// HTTP/2 does not have. Over HTTP/1, ReverseProxy sends 101 without calling WriteHeader.
 func (w *upstreamWriter) WriteHeader(status int) {
 	if status == http.StatusSwitchingProtocols || status < 200 && !w.informs {
 		return
