@@ -52,23 +52,3 @@ func TestErrorsNameTheNode(t *testing.T) {
 	require.EqualError(t, f.Wrap(t.Context(), err), "store: redis "+s.Addr+": NO not this")
 	require.ErrorContains(t, run(t.Context(), p, 0, "n", 1), "redis "+s.Addr+": not sent")
 }
-
-func TestErrorsSayWhyNoConnectionWasMade(t *testing.T) {
-	const nobody = "127.0.0.1:1"
-	single := redis.NewClient(&redis.Options{Addr: nobody})
-	sentinel := redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: []string{nobody}})
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nobody}})
-	for _, test := range []struct {
-		client redis.UniversalClient
-		want   string
-	}{
-		{single, "^redis 127.0.0.1:1: not sent: connect: connection refused$"},
-		{sentinel, "^redis FailoverClient: not sent"},
-		{cluster, "^redis 127.0.0.1:1: not sent: dial tcp 127.0.0.1:1: connect: connection refused$"},
-	} {
-		defer test.client.Close()
-		p := newPipe(t, test.client)
-		require.Regexp(t, test.want, run(t.Context(), p, timeout, "n", 1).Error())
-		require.Regexp(t, test.want, p.RunAll(t.Context(), timeout, []Call{add("n", 1)})[0].Err.Error())
-	}
-}

@@ -82,19 +82,6 @@ func TestMemoryForgetsTheExpiredAsOthersCome(t *testing.T) {
 	}
 }
 
-// TestBucketsBecomeWide adds units that fit into 32 bits, but whose sum does not.
-func TestBucketsBecomeWide(t *testing.T) {
-	h := newHand()
-	m, r := newStore(t, Options{Clock: h.clock}), ratelimit.Buckets(ratelimit.BucketOptions{})
-	for i := range int64(10) {
-		require.Equal(t, (i+1)*(3<<30), add(t, m, r, "k", 3<<30).Count)
-		h.advance(5 * time.Second)
-	}
-	n, err := newLimiter(t, m, r).Count(t.Context(), "k", 10*time.Second)
-	require.NoError(t, err)
-	require.EqualValues(t, 2*(3<<30), n)
-}
-
 // TestHashesAreNeverZero checks keys whose hash would be 0, which marks an empty slot.
 func TestHashesAreNeverZero(t *testing.T) {
 	ofWindow := ratelimit.FixedWindow(1, time.Second).WithBlock(ratelimit.Block{After: 1, For: time.Second})

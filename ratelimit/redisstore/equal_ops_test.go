@@ -25,30 +25,6 @@ func hourly() map[string]ratelimit.Rule {
 	}
 }
 
-// TestEqualTakesMatchSequentialTakes compares the results of concurrent equal takes with those of sequential takes.
-func TestEqualTakesMatchSequentialTakes(t *testing.T) {
-	s, _, clock := frozen(t)
-	for name, r := range hourly() {
-		for i, c := range []struct {
-			used, n int64
-			times   int
-		}{{0, 1, 64}, {0, 3, 64}, {0, 4, 2}, {2, 2, 4}, {2, 2, 5}, {7, 4, 3}, {10, 1, 3}, {13, 1, 3}, {9, 1, 1}} {
-			joined, single := takeOf(r, fmt.Sprint("joined", name, i), c.n), takeOf(r, fmt.Sprint("single", name, i), c.n)
-			if c.used > 0 {
-				do(t, s, opOf(ratelimit.Add, r, joined.Key, c.used), opOf(ratelimit.Add, r, single.Key, c.used))
-				clock.Advance(7 * time.Minute)
-			}
-			got, errs := atOnce(t.Context(), s, slices.Repeat([]ratelimit.Op{joined}, c.times)...)
-			for i := range got {
-				require.NoError(t, errs[i])
-				want := do(t, s, single)[0]
-				want.Receipt.Counter, got[i].Receipt.Counter = 0, 0 // of different keys
-				require.Equal(t, want, got[i], "%s, %v: take %d", name, c, i)
-			}
-		}
-	}
-}
-
 // TestEqualOpsAreOneEntry checks how many entries of script calls Redis gets for 64 equal ops, and the count that each
 // of them returns. Each charge of a log is an entry, and so is each add with a limit.
 func TestEqualOpsAreOneEntry(t *testing.T) {
