@@ -17,7 +17,7 @@ import (
 type propertyKeys struct {
 	of    *Policy             // the policy that made them, to detect copies
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
-	take  reqctx.Key[*charge] // ratelimit.NAME.take: the one charge of the request
+	take  reqctx.Key[*charge] // ratelimit.NAME.take: the request's charge
 }
 
 // propertyKeys returns p's keys, which it makes on first use.
@@ -39,7 +39,7 @@ func (p *Policy) propertyKeys() *propertyKeys {
 type boundPolicy struct {
 	*Policy
 	store      Store
-	policyLine string // RateLimit-Policy for Rules
+	policyLine string // the value of the field RateLimit-Policy for Rules
 }
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the [Limit] that [From]
@@ -118,7 +118,7 @@ func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {
 	return t, n, nil
 }
 
-// requestOf returns the HTTP request of ctx. For a raw connection, it has only the peer's address.
+// requestOf returns the HTTP request of ctx. For a raw connection, it returns a request that has only the peer's address.
 func requestOf(ctx context.Context) *http.Request {
 	c := reqctx.From(ctx)
 	if r := c.Request(); r != nil {
@@ -127,8 +127,8 @@ func requestOf(ctx context.Context) *http.Request {
 	return &http.Request{RemoteAddr: c.RemoteAddr(), Header: http.Header{}, URL: &url.URL{}}
 }
 
-// wrapStoreError adds the policy's name to a store's error, and ErrStore unless the request has ended or the store has
-// refused the op.
+// wrapStoreError adds the policy's name to an error of the store. It also wraps the error in ErrStore, unless the store has
+// refused the op. If the request has ended, it returns err unchanged.
 func (p *boundPolicy) wrapStoreError(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:

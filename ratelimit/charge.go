@@ -16,15 +16,15 @@ type terms struct {
 	policy  *boundPolicy
 	subject string
 	rules   []Rule
-	store   Store // runs each op for all rules
+	store   Store // runs an op of the first rule with every rule
 }
 
-// op returns an op for the request's subject.
+// op returns an op for the request's subject and its first rule.
 func (t *terms) op(kind Kind, n int64) Op {
 	return Op{Rule: t.rules[0], Key: t.subject, N: n, Kind: kind}
 }
 
-// run runs op for all rules. A denial gets the names of the rules that denied.
+// run runs op with all rules. If the result is a denial, it has the names of the rules that denied.
 func (t *terms) run(ctx context.Context, op Op) (Result, error) {
 	if t.rules[0].Limit() == 0 { // a policy that only counts
 		switch op.Kind {
@@ -66,11 +66,11 @@ const refundTime = 5 * time.Second
 
 var errRefundPanicked = errors.New("ratelimit: the refund has panicked")
 
-// refund gives back what the request was charged, once. It goes on if ctx ends, because handlers refund requests whose
-// client has left, and a refund cannot be repeated: the store does not remember it.
+// refund gives back the request's charge, once. It does not stop when ctx ends, because handlers also refund requests whose
+// client has left. A refund cannot be repeated, because the store does not remember refunds.
 func (c *charge) refund(ctx context.Context) (bool, error) {
 	c.refunding.Do(func() {
-		c.refundErr = errRefundPanicked // for later callers
+		c.refundErr = errRefundPanicked // later calls return this error if the store panics
 		ctx = context.WithoutCancel(ctx)
 		limited, cancel := context.WithTimeout(ctx, refundTime)
 		defer cancel()
@@ -88,7 +88,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 type Decision struct {
 	Policy string  // the policy's name
 	Of     *Policy // the policy
-	Quota  string  // the rule's name in header fields: the policy's, or with the rule's after a dot
+	Quota  string  // the rule's name in header fields, such as "search" or "search.60s"
 	Rule   Rule
 	// Result is the rule's own result. Violated reports that the rule denied the take, or would have denied it if
 	// Source is FromShadow.
@@ -105,7 +105,7 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 		if request == nil {
 			return
 		}
-		l, _ := limits.Get(request) // after an error, it has no policies
+		l, _ := limits.Get(request) // if this fails, l has no policies
 		for _, p := range l.policies[:l.own] {
 			c, err, taken := p.propertyKeys().take.Peek(request)
 			if err != nil || !taken {

@@ -13,10 +13,9 @@ import (
 	"github.com/lazyreq/lazyreq/internal/netaddr"
 )
 
-// client returns the address of the client that sent r. It is the first address that does not belong to a trusted
-// proxy, from the peer to the left end of the header, or else the last valid address. It has no zone, and is not
-// IPv4-mapped. It returns the zero Addr if the peer has no address and is not trusted to report one. o has canonical
-// fields.
+// client returns the address of the client that sent r. It checks the peer's address and then the addresses in the header,
+// from right to left. The first address that does not belong to a trusted proxy is the client's. If there is none, client
+// returns the last valid address, or the zero Addr. The address has no zone and is not IPv4-mapped.
 func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	var peer netip.Addr
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
@@ -39,17 +38,18 @@ func (o *IPOptions) client(ctx context.Context, r *http.Request) netip.Addr {
 	return peer
 }
 
-// isUnixSocket looks at the server's end of the connection, because the client's end has no name.
+// isUnixSocket reports whether the connection uses a Unix socket. It checks the server's address, because the client's end
+// has no name.
 func isUnixSocket(ctx context.Context) bool {
 	a, ok := ctx.Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && a.Network() == "unix"
 }
 
-// forwardedAddrs returns the addresses of a header's lines, which are one list, from the last to the first. An element
-// that is not an address yields the zero Addr, and an empty one yields nothing.
+// forwardedAddrs returns the addresses in a header, from the last to the first. It reads all lines as a single list. It
+// yields the zero Addr for an element that is not an address, and nothing for an empty element.
 //
-// It reads backwards. A client controls the left part of the list, and must not decide how the elements to the right
-// of it are read, for example with a quote that never ends.
+// It reads the list from the right. A client controls the left part of the list. This part, for example a quote that never
+// ends, must not change how the right part is read.
 func forwardedAddrs(header string, lines []string) iter.Seq[netip.Addr] {
 	parse, quotes := parseHop, header == "Forwarded"
 	if quotes {
@@ -91,7 +91,8 @@ func isEscaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// parseForwarded returns the address of an element's one "for" parameter, as in for="[2001:db8::1]:4711";proto=https.
+// parseForwarded returns the address in an element's "for" parameter, as in for="[2001:db8::1]:4711";proto=https. It returns
+// the zero Addr if the element has no such parameter or several.
 func parseForwarded(element string) netip.Addr {
 	var node string
 	for rest, more := element, true; more; {
@@ -101,7 +102,7 @@ func parseForwarded(element string) netip.Addr {
 		if !strings.EqualFold(name, "for") {
 			continue
 		}
-		if node != "" { // ambiguous
+		if node != "" { // a second "for" makes the element ambiguous
 			return netip.Addr{}
 		}
 		if node = unquote(value); node == "" {
@@ -141,7 +142,7 @@ func parseHop(s string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// isForwardedPort accepts nothing, a number, and an obfuscated port of RFC 7239, such as ":_hidden".
+// isForwardedPort reports whether s is empty, a port such as ":80", or an obfuscated port of RFC 7239, such as ":_hidden".
 func isForwardedPort(s string) bool {
 	if s == "" {
 		return true

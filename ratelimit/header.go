@@ -35,8 +35,8 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 	return nil
 }
 
-// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It leaves out a window that is not whole
-// seconds, because the syntax cannot express it. Without a result, all rules are in force.
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w if the window is not
+// a number of whole seconds. It omits rules that only count, and rules that res marks as only tried out. res may be nil.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 	for i, r := range rules {
 		if r.Limit() == 0 || res != nil && res.ofRule(i).Source == FromShadow {
@@ -54,7 +54,8 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 	return b
 }
 
-// limitField returns a list such as "ip";r=0;t=18: the remaining units, and the time until more, or enough, are there.
+// limitField returns a list such as "ip";r=0;t=18. r is the number of remaining units, and t the seconds until more units,
+// or enough units for the take, are available.
 func (t *terms) limitField(res *Result) string {
 	b := make([]byte, 0, 96)
 	for i, r := range t.rules {
@@ -73,7 +74,7 @@ func (t *terms) limitField(res *Result) string {
 	return string(b)
 }
 
-// appendItem begins the next item of a list with the rule's quotaName, which needs no escapes.
+// appendItem appends a comma, unless b is empty, and the rule's quotaName in quotes. The name needs no escapes.
 func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	if len(b) > 0 {
 		b = append(b, ", "...)
@@ -85,7 +86,8 @@ func (p *Policy) appendItem(b []byte, r Rule, only bool) []byte {
 	return append(b, '"')
 }
 
-// addMembers adds members to a list, all in one line because some clients read only the first line.
+// addMembers adds members to a header field that is a list. It writes one line, because some clients read only the first
+// line.
 func addMembers(h http.Header, name, line string) {
 	for _, had := range slices.Backward(h[name]) {
 		if had != "" {
@@ -95,8 +97,7 @@ func addMembers(h http.Header, name, line string) {
 	h[name] = []string{line}
 }
 
-// writeXHeaders sets the X-RateLimit fields, unless they already describe a policy with the same number of units left
-// or fewer.
+// writeXHeaders sets the X-RateLimit fields, unless they already describe a policy that has as few or fewer units left.
 func writeXHeaders(h http.Header, res *Result) {
 	remaining := min(res.Remaining, res.Limit)
 	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {

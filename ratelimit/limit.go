@@ -15,20 +15,20 @@ import (
 // Limit has no policy, so its methods return an error.
 type Limit struct {
 	ctx      context.Context
-	policies []*Policy // the request's own, and then those of the requests around it
+	policies []*Policy // the request's own policies, and then the policies of requests around it
 	own      int       // the number of the request's own policies
-	err      error     // why there are none; nil in the zero Limit
+	err      error     // the reason if there are no policies; nil in the zero Limit
 }
 
 var limits = reqctx.NewKey[Limit]("ratelimit")
 
-// provideLimit adds the property "ratelimit" to a registry that has these policies.
+// provideLimit adds the property "ratelimit" to a registry that has the policies.
 func provideLimit(reg *reqctx.Registry, policies []*Policy) {
 	reqctx.ProvideState(reg, limits, func(ctx context.Context) (Limit, error) {
 		all := slices.Clip(policies)
 		var outer Limit
 		if c := reqctx.From(reqctx.From(ctx).Context); c != nil {
-			outer, _ = limits.Get(c) // after an error, it has no policies
+			outer, _ = limits.Get(c) // if this fails, outer has no policies
 		}
 		for _, p := range outer.policies {
 			if !slices.Contains(all, p) {
@@ -70,7 +70,7 @@ func (l Limit) policy() (*Policy, error) {
 	return nil, option.WithText(text, reqctx.ErrNoProperty)
 }
 
-// Take is [Policy.Take].
+// Take calls [Policy.Take] of the only policy.
 func (l Limit) Take() (Result, error) {
 	p, err := l.policy()
 	if err != nil {
@@ -79,7 +79,7 @@ func (l Limit) Take() (Result, error) {
 	return p.Take(l.ctx)
 }
 
-// Require is [Policy.Require].
+// Require calls Take, and returns a denial as an error, as [Policy.Require] does.
 func (l Limit) Require() error {
 	res, err := l.Take()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // their keys different prefixes, as in "login:192.0.2.1".
 type Limiter struct {
 	store Store // runs each op for all rules
-	rule  Rule  // the first
+	rule  Rule  // the first rule
 }
 
 // NewLimiter returns a limiter with one or more rules. If there are several rules, each needs a limit and a different
@@ -37,7 +37,7 @@ func NewLimiter(store Store, rules ...Rule) (*Limiter, error) {
 	return &Limiter{storeOf(store, slices.Clone(rules)), rules[0]}, nil
 }
 
-// storeOf returns a store that runs each op of the first rule for all rules.
+// storeOf returns a store that runs an op of the first rule with every rule.
 func storeOf(store Store, rules []Rule) Store {
 	if len(rules) == 1 {
 		return store
@@ -45,7 +45,7 @@ func storeOf(store Store, rules []Rule) Store {
 	return &jointStore{store, rules}
 }
 
-// checkRules returns an error if rules cannot be asked together.
+// checkRules returns an error if a rule is invalid, or if a limiter cannot have all of the rules.
 func checkRules(field string, rules []Rule) error {
 	for i, r := range rules {
 		if err := r.Err(); err != nil {
@@ -66,7 +66,7 @@ func checkRules(field string, rules []Rule) error {
 // Take charges n units, at least 1, if all limits allow them, and otherwise nothing.
 func (l *Limiter) Take(ctx context.Context, key string, n int64) (res Result, err error) {
 	res, err = l.store.DoOne(ctx, Op{Rule: l.rule, Key: key, N: n, Kind: Take})
-	return // in a statement of its own, because the compiler inlines only this form
+	return // the compiler inlines Take only if the call and the return are separate statements
 }
 
 // Peek returns the result that Take would have, and charges nothing.
@@ -109,7 +109,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, res Result) (bool, err
 	return back.Allowed, err
 }
 
-// refund runs a refund of res in a store of storeOf.
+// refund gives back the units of res. storeOf has made the store, and op is the Refund without its receipt.
 func refund(ctx context.Context, store Store, op Op, res Result) (Result, error) {
 	joint, several := store.(*jointStore)
 	if !several {
@@ -132,7 +132,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return err
 }
 
-// jointStore is a store that runs each op, except a count, for several rules.
+// jointStore is a store that runs each op with several rules, except that it counts only with the first.
 type jointStore struct {
 	Store
 	rules []Rule
@@ -145,7 +145,7 @@ func (j *jointStore) DoOne(ctx context.Context, op Op) (Result, error) {
 	return j.run(ctx, j.ops(op))
 }
 
-// ops returns op for each rule. Only the first has its interval.
+// ops returns a copy of op for each rule. Only the copy for the first rule has an interval.
 func (j *jointStore) ops(op Op) []Op {
 	ops := make([]Op, len(j.rules))
 	for i, r := range j.rules {
@@ -156,7 +156,7 @@ func (j *jointStore) ops(op Op) []Op {
 	return ops
 }
 
-// run runs one op of each rule.
+// run runs ops, one for each rule, and merges the results.
 func (j *jointStore) run(ctx context.Context, ops []Op) (Result, error) {
 	each, err := j.Do(ctx, ops)
 	if err != nil {

@@ -53,7 +53,7 @@ func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler)
 type middleware struct {
 	policy *Policy
 	opts   MiddlewareOptions
-	reg    *reqctx.Registry // of the policy's properties
+	reg    *reqctx.Registry // has the policy's properties
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -61,7 +61,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	var host *reqctx.Host // nil if the request has the policy's properties already
 	if _, err := p.propertyKeys().take.Owner(ctx); err != nil {
 		host = reqctx.New(ctx, m.reg)
-		defer func() { _ = host.Finish() }() // which logs its errors
+		defer func() { _ = host.Finish() }() // Finish logs its errors
 		ctx = &host.Context
 		r = r.WithContext(ctx)
 		host.SetRequest(r)
@@ -85,7 +85,7 @@ func (m *middleware) admit(w http.ResponseWriter, r *http.Request, res Result, e
 	}
 	open := m.opts.FailOpen && errors.Is(err, ErrStore)
 	if write := problem.WriterOf(r.Context()); write != nil && m.opts.Answer == nil && !open {
-		write(w, r, err) // the server's, which logs a failure
+		write(w, r, err) // the server's function, which also logs failures
 		return false
 	}
 	status, members := problemFor(err)

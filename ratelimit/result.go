@@ -41,10 +41,10 @@ type Result struct {
 	more *details // nil for an op's result
 }
 
-// details is the part of a policy's or a limiter's result that an op's result does not have.
+// details holds data of a policy's or a limiter's result that an op's result does not have.
 type details struct {
-	denied DeniedError // of a denial
-	each   []Result
+	denied DeniedError // the error, if the result is a denial
+	each   []Result    // the results of several rules, or nil
 }
 
 // Each returns the results of the single rules, in their order, if a [Limiter] or a policy has several rules.
@@ -83,7 +83,7 @@ func (s Source) String() string {
 	return sourceNames[s]
 }
 
-// ofRule returns the result of a single rule.
+// ofRule returns the result of the rule with index i.
 func (r *Result) ofRule(i int) *Result {
 	if each := r.Each(); each != nil {
 		return &each[i]
@@ -140,7 +140,8 @@ func mergeResults(results []Result) Result {
 	return merged
 }
 
-// stricter returns the result with the longer wait or, if equal, fewer units. Its numbers are the stricter of both.
+// stricter returns the result that has the longer wait or, if the waits are equal, fewer units. Each number in the result
+// is the stricter of the two numbers.
 func stricter(a, b Result) Result {
 	out := a
 	if b.RetryAfter > a.RetryAfter || b.RetryAfter == a.RetryAfter && b.Remaining < a.Remaining {

@@ -24,8 +24,8 @@ type line struct {
 // waiter is a caller in a line.
 type waiter struct {
 	n     int64
-	turn  chan error // receives nil when the caller is the first, or the error of the line
-	woken bool       // turn has received
+	turn  chan error // gets nil when the caller becomes the first, or an error of the store
+	woken bool       // whether a value was sent to turn
 }
 
 func (w *waiter) wake(err error) {
@@ -35,8 +35,8 @@ func (w *waiter) wake(err error) {
 	}
 }
 
-// join adds a caller to the line of key. It returns an error if the line is full or the caller cannot get its units
-// in time.
+// join adds a caller to the key's line. It returns an error if the line is full or if the caller cannot get its units before
+// the deadline of ctx.
 func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *Queue) join(ctx context.Context, key string, n int64) (*line, *waiter, 
 	return l, w, nil
 }
 
-// admit returns an error if a line has no place for another caller with this context.
+// admit returns an error if a caller with this context may not join the line.
 func (q *Queue) admit(ctx context.Context, l *line) error {
 	wait := time.Until(l.next)
 	if l.short && !q.o.Bursts {
@@ -68,7 +68,7 @@ func (q *Queue) admit(ctx context.Context, l *line) error {
 	return q.checkDeadline(ctx, wait)
 }
 
-// leave removes a caller and wakes the one that is then the first. It removes an empty line.
+// leave removes a caller from its line and wakes the caller that becomes the first. It deletes an empty line.
 func (q *Queue) leave(l *line, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *Queue) leave(l *line, w *waiter) {
 // minRetry is the time that the first caller waits after a denial without a RetryAfter.
 const minRetry = time.Millisecond
 
-// applyResult updates a line with the result of a take of n units. All waiting callers get an error of the store.
+// applyResult updates a line after a take of n units. If the store has failed, all callers in the line get the error.
 func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit.Result, err error) {
 	now := time.Now()
 	q.mu.Lock()
@@ -107,8 +107,8 @@ func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit
 	}
 }
 
-// scheduleNext sets the time of the next take after a take of n units. The pace counts from the time at which the caller
-// could pass, so that small delays do not add up, unless this time is more than a pace ago.
+// scheduleNext sets the time of the next take after a take of n units has passed. The pace counts from the time for which
+// this take was scheduled, so that small delays do not add up. After a longer delay, it counts from now.
 func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Result) {
 	due, pace := l.next, q.refillTime(n)
 	if now.Sub(due) > pace {
@@ -122,7 +122,7 @@ func (q *Queue) scheduleNext(l *line, n int64, now time.Time, res ratelimit.Resu
 	}
 }
 
-// refillTime returns the time in which n units come back at the rule's average rate.
+// refillTime returns the time after which n units are available again, at the rule's average rate.
 func (q *Queue) refillTime(n int64) time.Duration {
 	d := float64(q.rule.Per()) / float64(q.rule.Limit()) * float64(n)
 	return time.Duration(min(d, float64(ratelimit.MaxDuration)))

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrTooLong means that a wait cannot end before its context's deadline.
 	ErrTooLong = errors.New("queue: the wait would exceed the context's deadline")
-	// ErrFull means that MaxWaiting callers wait for the key.
+	// ErrFull means that MaxWaiting callers already wait for the key.
 	ErrFull = errors.New("queue: too many callers wait for the key")
 )
 
@@ -27,16 +27,17 @@ type Options struct {
 	// MaxWaiting is the maximum number of callers that wait for the same key, including the caller that calls the
 	// store. The zero value means 1024.
 	MaxWaiting int
-	// Bursts lets waiting callers pass as soon as the rule allows, such as a whole quota when a fixed window begins.
-	// Otherwise, once quota is short, callers pass at an even pace: n × Per/Limit passes after a caller of n units.
+	// Bursts lets waiting callers pass as soon as the rule allows it. For example, many callers may pass when a fixed window
+	// begins. Otherwise, once quota is short, callers pass at an even pace: after a caller of n units, the next caller
+	// waits n × Per/Limit.
 	Bursts bool
 }
 
 // Queue makes callers wait for the quota of a rule. It is safe for concurrent use.
 //
-// Only the first caller in a key's line calls the store, and not before the time that the store has last returned. So the
-// callers of a key pass one after another, as fast as the store can answer in sequence at most. There is no order between
-// processes.
+// The callers of a key wait in a line. Only the first caller calls the store. After a denial, it waits for the RetryAfter of
+// the result before it calls the store again. So the callers of a key pass one after another, in separate calls of the
+// store. There is no order between processes.
 //
 // A Queue has no goroutine. It stores nothing for a key without waiting callers, so the next caller passes at once if
 // the rule allows it, even if callers were slowed down before. For a permanent pace, use a GCRA with a small burst.
@@ -46,7 +47,7 @@ type Queue struct {
 	o       Options
 
 	mu    sync.Mutex
-	lines map[string]*line // by key; none is empty
+	lines map[string]*line // by key; an empty line is deleted
 }
 
 // New returns a queue for the quota of rule in store, which may have layers. It returns an error if an argument is invalid.
@@ -70,8 +71,8 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 // Wait takes n units of key as soon as they are available and all earlier callers have theirs. It returns an allowed
 // result, or one of these errors:
 //
-//   - The cause of ctx's end. A caller that leaves while it waits is not charged; a caller that leaves during its call of
-//     the store may be, as with any take.
+//   - The cause of ctx, if ctx ends. A caller that leaves while it waits is not charged. A caller that leaves during its
+//     call of the store may be charged, as with any take.
 //   - [ErrTooLong] at once, if the units will come after ctx's deadline. This assumes that all earlier callers stay and
 //     that no units are refunded.
 //   - [ErrFull].

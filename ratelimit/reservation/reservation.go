@@ -1,5 +1,5 @@
-// Package reservation takes an estimate of the cost of a request and charges the difference when the cost is known: for
-// tokens of a language model, bytes of a response, or rows of a query.
+// Package reservation is for requests whose cost is known only afterwards, such as the tokens of a language model or the
+// bytes of a response. It takes an estimate, and charges or gives back the difference when the cost is known.
 package reservation
 
 import (
@@ -18,8 +18,8 @@ var ErrExpired = errors.New("reservation: expired")
 
 // Options configure a [Reserver]. The zero value is usable.
 type Options struct {
-	// Lifetime is the time in which units of a reservation can be given back. The zero value means the rule's Per; after
-	// that, only Buckets with a longer span could give units back.
+	// Lifetime is the time during which units of a reservation can be given back. The zero value means the rule's Per.
+	// Only Buckets whose span is longer than Per can give units back after Per.
 	Lifetime time.Duration
 }
 
@@ -45,8 +45,8 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Reserver, erro
 	return &Reserver{limiter, cmp.Or(o.Lifetime, rule.Per())}, nil
 }
 
-// Reserve takes estimate units of key. If there are too few, the reservation's Result is a denial and nothing is charged.
-// It returns the errors of a take.
+// Reserve takes estimate units of key. If too few units are left, nothing is charged, and the reservation's Result is a
+// denial. It returns an error if the take fails.
 func (r *Reserver) Reserve(ctx context.Context, key string, estimate int64) (*Reservation, error) {
 	began := time.Now()
 	res, err := r.limiter.Take(ctx, key, estimate)
@@ -90,9 +90,9 @@ func (r *Reservation) Result() ratelimit.Result { return r.result }
 // as the settlement shows.
 //
 // Only the first call of Commit or Cancel has an effect. Later calls, with any arguments, wait for it and return the
-// same settlement and error. This includes an error of the store, which may have charged or given back units; Charged
-// is then the maximum. If ctx ends during the call, this counts as such an error. If ctx has ended before, only this
-// call fails. Commit returns a [*ratelimit.DeniedError] if the reservation was denied, [ratelimit.ErrOp] if actual is
+// same settlement and error. If the store fails or ctx ends during the first call, the store may have charged or given back
+// the units. Later calls then return the error as well, and Charged is the maximum. If ctx has ended before the call, only
+// this call fails. Commit returns a [*ratelimit.DeniedError] if the reservation was denied, [ratelimit.ErrOp] if actual is
 // negative, and [ErrExpired] if there are units to give back after the Lifetime.
 func (r *Reservation) Commit(ctx context.Context, actual int64) (Settlement, error) {
 	switch {
@@ -126,7 +126,7 @@ func (r *Reservation) complete(ctx context.Context, actual int64) (Settlement, e
 	defer func() { <-r.lock }()
 	if !r.completed {
 		r.completed = true
-		// Later calls return this if the store panics.
+		// If the store panics, later calls return these values.
 		r.settlement, r.err = Settlement{Charged: max(r.estimate, actual)}, errPanicked
 		r.settlement, r.err = r.chargeDifference(ctx, actual)
 	}
@@ -148,7 +148,7 @@ func (r *Reservation) chargeDifference(ctx context.Context, actual int64) (Settl
 		return s, nil
 	case !time.Now().Before(r.expires):
 		return s, ErrExpired
-	case r.result.Receipt.N < unused: // a layer answered and charged nothing
+	case r.result.Receipt.N < unused: // a layer has allowed the take without a charge
 		return s, nil
 	}
 	refund := r.result

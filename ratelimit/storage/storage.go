@@ -1,7 +1,7 @@
 // Package storage helps to write a [ratelimit.Store] or a layer around one.
 //
-// A store calls [Validate] before it changes anything, splits the ops into [Groups], and reads the numbers of a
-// rule from its [Layout], which [ratelimit.Rule.Layout] returns. Package storetest tests stores.
+// A store calls [Validate] before it changes anything, and splits the ops into [Groups]. It reads the parameters of a rule
+// from its [Layout], which [ratelimit.Rule.Layout] returns. Package storetest tests stores.
 package storage
 
 import (
@@ -15,16 +15,17 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
-// Layout holds the numbers of a rule:
+// Layout holds the parameters of a rule:
 //
 //	Algorithm        the way of counting
 //	Stream           whether Redis keeps a log as a stream
-//	Window, Buckets  the number of buckets before the newest that the limit covers, and that can be counted
+//	Window           the number of buckets to which the limit applies, without the newest
+//	Buckets          the number of buckets that can be counted, without the newest
 //	Limit            0 if the rule only counts
 //	Burst            the largest n that can pass
 //	Per, Interval, Span, Expiry
 //	BlockAfter       the number of denials that start a block, 0 without a block
-//	BlockFor         the length of the block
+//	BlockFor         the duration of the block
 //	Name, Named      the rule's name; if Named, it also distinguishes the counter
 //	ID               a hash that distinguishes the rule's counter from other counters of a key
 //	OwnBurst, Err    for package ratelimit only
@@ -67,8 +68,8 @@ func groupEnd(ops []ratelimit.Op, from int) int {
 	return to
 }
 
-// Pending returns the number of units that takes charge to the counter with a [Layout] ID. A later take of
-// the same group must pass together with these units.
+// Pending returns the number of units that takes charge to the counter whose [Layout] has the id. A later take of the same
+// group passes only if these units and its own fit together.
 func Pending(takes []ratelimit.Op, id uint64) int64 {
 	var n int64
 	for i := range takes {
@@ -82,7 +83,7 @@ func Pending(takes []ratelimit.Op, id uint64) int64 {
 // MaxCount is the largest count and the largest limit.
 const MaxCount = layout.MaxCount
 
-// Validate returns an error if ops are invalid in any state of a store: [ratelimit.ErrOp],
+// Validate returns an error if an op is invalid, whatever the state of the store is: [ratelimit.ErrOp],
 // [ratelimit.ErrTooLarge], [ratelimit.ErrInterval], [ratelimit.ErrNoCount], [ratelimit.ErrNoLimit] or
 // [ratelimit.ErrOverflow].
 func Validate(ops []ratelimit.Op) error {
@@ -97,7 +98,7 @@ func Validate(ops []ratelimit.Op) error {
 	return nil
 }
 
-// validate checks op. The ops in before precede it in its group.
+// validate checks op. before contains the earlier ops of the same group.
 func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	switch {
 	case op.Rule.Layout().Algorithm == 0:
@@ -125,7 +126,7 @@ func validate(op *ratelimit.Op, before []ratelimit.Op) error {
 	return nil
 }
 
-// validateN compares n with the limit first: a take of more is [ratelimit.ErrTooLarge], even if n cannot be counted.
+// validateN checks op.N. A take above the limit is [ratelimit.ErrTooLarge], even if n is also too large to be counted.
 func validateN(op *ratelimit.Op, before []ratelimit.Op) error {
 	l := op.Rule.Layout()
 	n, most := op.N, int64(MaxCount)
