@@ -103,9 +103,9 @@ func (p *Policy) check() error {
 	err := checkRules("Rules", p.Rules)
 	switch {
 	case len(p.Rules) == 0 && p.RulesFor == nil:
-		err = errors.New("Rules is empty")
+		err = errors.New("ratelimit: Rules is empty")
 	case p.Key == nil:
-		err = errors.New("Key is nil")
+		err = errors.New("ratelimit: Key is nil")
 	case p.Unit != "" && !option.ValidName(p.Unit):
 		err = fmt.Errorf("ratelimit: Unit is %q, want %s", p.Unit, option.NameSyntax)
 	}
