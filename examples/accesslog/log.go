@@ -17,24 +17,24 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// accessLog is a server.Observer that logs one line for each request when its handler has
-// returned: for a stream or a websocket that is its end. It is safe for concurrent use, as slog
-// is. A log that can block belongs behind a buffer.
+// accessLog is a server.Observer. It logs one line for each request when the request's handler has returned, which
+// for a stream or a websocket is at its end. It is safe for concurrent use. If writing the log can block, put a
+// buffer in front of it.
 type accessLog struct {
 	log    *slog.Logger
-	secret []byte // for hashes of keys
+	secret []byte // key of the HMAC for limit keys
 }
 
-// newAccessLog returns a log whose hashes of keys are the same for this process only. Processes
-// that share a secret have the same hashes.
+// newAccessLog returns an accessLog with a random secret. Different processes therefore log different hashes of the
+// same key. They would log the same hashes if they shared a secret.
 func newAccessLog(log *slog.Logger) *accessLog {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
 	return &accessLog{log, secret}
 }
 
-// RequestEnd implements server.Observer. The line has the route and not the path, and no texts of
-// errors, as these may contain personal data; the server logs why a request has failed.
+// RequestEnd implements server.Observer. The line contains the route instead of the path, and no error texts, because
+// these may contain personal data. The server itself logs why a request has failed.
 func (a *accessLog) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	properties, failed := resolved(ctx)
 	attrs := []slog.Attr{
@@ -52,11 +52,11 @@ func (a *accessLog) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	if limits := a.limits(ctx); len(limits) > 0 {
 		attrs = append(attrs, slog.Attr{Key: "limits", Value: slog.GroupValue(limits...)})
 	}
-	// The request's end is logged even if its context has ended.
+	// The line is logged even if the request's context has ended.
 	a.log.LogAttrs(context.WithoutCancel(ctx), slog.LevelInfo, "request", attrs...)
 }
 
-// methodOf returns the method, unless a client has invented it.
+// methodOf returns the method of a request, or another text if it is not a standard method.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -67,16 +67,16 @@ func methodOf(r *http.Request) string {
 	}
 }
 
-// endOf returns how a request ended, as its status alone does not show it.
+// endOf returns how a request ended. The status alone does not show this.
 func endOf(ctx context.Context, info *server.RequestInfo) string {
 	var panicked *lazy.PanicError
 	switch {
 	case errors.As(info.Err, &panicked), errors.Is(info.Err, lazy.ErrGoexit):
 		return "panic"
 	case ctx.Err() != nil:
-		return "canceled" // the client has gone, or the server shuts down
+		return "canceled" // the client has left, or the server shuts down
 	case info.CutOff:
-		return "cut off" // also before its header
+		return "cut off" // the response may have no header
 	case info.Status == 0 || info.Status == http.StatusSwitchingProtocols:
 		return "hijacked"
 	default:
@@ -84,8 +84,8 @@ func endOf(ctx context.Context, info *server.RequestInfo) string {
 	}
 }
 
-// resolved returns the properties that the request has resolved, with the milliseconds that each
-// took, and the names of those that have failed.
+// resolved returns the properties that the request has resolved, with the duration of each in milliseconds, and the
+// names of the properties that have failed.
 func resolved(ctx context.Context) (all []slog.Attr, failed []string) {
 	for name, p := range reqctx.From(ctx).Props() {
 		if p.State != reqctx.Resolved && p.State != reqctx.Failed {
@@ -99,11 +99,11 @@ func resolved(ctx context.Context) (all []slog.Attr, failed []string) {
 	return all, failed
 }
 
-// limits returns, for each policy that has charged the request, the hash of what it counts by, and
-// whether it let the request through.
+// limits returns an attribute for each policy that has charged the request: the hash of its key, and whether it has
+// allowed the request.
 func (a *accessLog) limits(ctx context.Context) (all []slog.Attr) {
 	allowed, policies := map[*ratelimit.Policy]bool{}, []*ratelimit.Policy(nil)
-	for d := range ratelimit.Decisions(ctx) { // one for each rule
+	for d := range ratelimit.Decisions(ctx) { // there is one decision for each rule
 		before, seen := allowed[d.Of]
 		if !seen {
 			policies = append(policies, d.Of)
@@ -120,8 +120,8 @@ func (a *accessLog) limits(ctx context.Context) (all []slog.Attr) {
 	return all
 }
 
-// hash returns what stands for a key. It has a secret, as there are few enough addresses to try
-// them all.
+// hash returns a keyed hash of a limit's key. Without a secret, somebody could find the address behind a hash by
+// trying all addresses.
 func (a *accessLog) hash(key string) string {
 	h := hmac.New(sha256.New, a.secret)
 	_, _ = h.Write([]byte(key))

@@ -1,6 +1,6 @@
-// Accesslog is a server that logs one line for each request: what it answered, which properties
-// it resolved and how long each took, and what its rate limit decided. The library itself logs
-// only what fails. If method, route, status, bytes and time are enough, server.AccessLog is.
+// Accesslog is a server that logs one line for each request. The line shows the status, the resolved
+// properties with their durations, and the decisions of the rate limit. If method, route, status, bytes and
+// duration are enough, use server.AccessLog.
 //
 //	go run ./examples/accesslog
 //
@@ -34,7 +34,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Fprintf(os.Stderr, "Listening on http://%s\n", *addr) // standard output is the log's
+	fmt.Fprintf(os.Stderr, "Listening on http://%s\n", *addr) // standard output is for the log
 	if err := srv.RunUntil(ctx, func() error { return srv.ListenAndServe(*addr) }); err != nil {
 		log.Print(err)
 	}
@@ -51,14 +51,14 @@ func newServer(log *slog.Logger) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		Logger:     log,
 		Observers:  []server.Observer{newAccessLog(log)},
-		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // this example uses plain HTTP
 		RateLimits: []*ratelimit.Policy{profile},
 	})
 	if err != nil {
 		return nil, err
 	}
 	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
-		n, err := visits.Get(ctx) // reads the session
+		n, err := visits.Get(ctx) // this loads the session
 		return fmt.Sprintf("visitor, seen %d times", n), err
 	}})
 	srv.HandleFunc("GET /profile", func(w http.ResponseWriter, req *server.Request) error {

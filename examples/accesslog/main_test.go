@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// line is one line of the log.
+// line is one line of the access log.
 type line struct {
 	Level, Msg    string
 	Method, Route string
@@ -35,7 +35,7 @@ type line struct {
 	}
 }
 
-// lines is a writer that gets one line in each Write, as slog documents.
+// lines is a writer that sends each line of the log to a channel. slog writes each line with one call.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -43,7 +43,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next returns the next line about a request's end.
+// next returns the next line that is about the end of a request.
 func (l lines) next(t *testing.T) line {
 	t.Helper()
 	for {
@@ -119,7 +119,7 @@ func TestDeniedRequests(t *testing.T) {
 	require.NotEqual(t, first.Limits["profile"].Key, lines.next(t).Limits["profile"].Key, "the hash has a secret")
 }
 
-// Keys, paths, queries and texts of errors are in no line of requests.
+// TestNothingPersonal checks that the log has no keys, paths, queries and error texts.
 func TestNothingPersonal(t *testing.T) {
 	srv, out := newTestServer(t)
 	srv.HandleFunc("GET /users/{id}", func(_ http.ResponseWriter, req *server.Request) error {
@@ -176,7 +176,7 @@ func TestEnds(t *testing.T) {
 	})
 	ts := httptest.NewServer(srv)
 	defer ts.Close()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // which never asks twice
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without keep-alives, the client never repeats a request
 	ask := func(ctx context.Context, path string) {
 		r, err := http.NewRequestWithContext(ctx, "GET", ts.URL+path, nil)
 		require.NoError(t, err)

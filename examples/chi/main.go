@@ -1,5 +1,5 @@
-// Chi is an application on the chi router, with chi's own middleware. Its handlers read lazy
-// properties from the request, and return errors or are standard ones. One route requires a rate limit.
+// Chi is an application on the chi router, with chi's own middleware. Some of its handlers return errors, and
+// others are standard handlers. All read lazy properties from the request. One route requires a rate limit.
 //
 //	cd examples/chi && go run .
 //
@@ -62,7 +62,7 @@ var notes = session.NewField[map[string]string]("notes")
 func newHandler() (http.Handler, error) {
 	srv, err := server.New(server.Options{
 		RateLimits: []*ratelimit.Policy{Writes},
-		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // this example uses plain HTTP
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func newHandler() (http.Handler, error) {
 	r.With(server.Requiring(Writes)).Method("POST", "/notes/{name}", srv.WrapFunc(addNote))
 	r.Get("/stream", writeAndFlush)
 	r.Get("/early", sendEarlyHints)
-	return srv.Wrap(r), nil // so that the middleware and standard handlers have the properties, too
+	return srv.Wrap(r), nil // with Wrap, the middleware and standard handlers have the properties, too
 }
 
 func listNotes(w http.ResponseWriter, req *server.Request) error {
@@ -109,8 +109,8 @@ func addNote(w http.ResponseWriter, req *server.Request) error {
 	return nil
 }
 
-// writeAndFlush writes into the session and flushes before it has written a byte: the cookie is in
-// the header all the same. It is a standard handler, so it answers errors by WriteError.
+// writeAndFlush changes the session and then flushes the response. The response's header still has the session's
+// cookie. As a standard handler, writeAndFlush answers errors with WriteError.
 func writeAndFlush(w http.ResponseWriter, r *http.Request) {
 	if err := notes.Set(r.Context(), map[string]string{"stream": "begun"}); err != nil {
 		server.WriteError(w, r, err)
@@ -120,7 +120,7 @@ func writeAndFlush(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "streamed")
 }
 
-// sendEarlyHints sends hints before the session is written: they commit nothing.
+// sendEarlyHints sends early hints and then changes the session. The hints don't commit the session.
 func sendEarlyHints(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Link", "</style.css>; rel=preload")
 	w.WriteHeader(http.StatusEarlyHints)

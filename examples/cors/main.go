@@ -1,6 +1,6 @@
-// Cors is an API at one origin for pages of another, with sessions: api.x.com for app.x.com. Two
-// things allow it: CORS headers by a library, for browsers, and the origin in the server's
-// cross-origin protection, which refuses other pages' POSTs however they are sent.
+// Cors is an API with sessions for pages of another origin: api.x.com for app.x.com. Two settings allow this.
+// A library sends the CORS headers that browsers need. The server's cross-origin protection, which refuses
+// POSTs from pages of other origins, lists the origin as trusted.
 //
 //	cd examples/cors && go run . -app http://localhost:3000
 //
@@ -41,8 +41,8 @@ func newServer(app string) (*server.Server, error) {
 	}
 	srv, err := server.New(server.Options{
 		CrossOrigin: trusted,
-		// app.x.com and api.x.com are one site, so the cookie's SameSite=Lax may stay.
-		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, for trying it out
+		// SameSite=Lax, the default, works here, because app.x.com and api.x.com are the same site.
+		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, // this example uses plain HTTP
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func newServer(app string) (*server.Server, error) {
 		AllowedMethods:   []string{"GET", "POST", "DELETE"},
 		AllowedHeaders:   []string{"Content-Type"},
 		ExposedHeaders:   []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
-		AllowCredentials: true, // the session's cookie
+		AllowCredentials: true, // allow the session's cookie
 	}).Handler)
 	srv.HandleFunc("POST /visits", func(w http.ResponseWriter, req *server.Request) error {
 		if err := visits.Add(req, 1); err != nil {

@@ -11,7 +11,7 @@ import (
 
 const app = "https://app.x.com"
 
-// send sends a request as a browser does for a page of an origin.
+// send sends a request as a browser does for a page of this origin.
 func send(t *testing.T, method, path, origin string, header map[string]string) *http.Response {
 	srv, err := newServer(app)
 	require.NoError(t, err)

@@ -21,8 +21,8 @@ var (
 	perUser  = ratelimit.NewPolicy("user", ratelimit.ByIP(), ratelimit.PerMinute(1_000_000))
 )
 
-// newServer returns the application. Its handlers are the same under the middleware, where they find
-// what they read resolved.
+// newServer returns the application. The eager variant uses the same handlers. There, middleware has already resolved
+// what they read.
 func newServer(st *stores) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		SessionStore:   sessions{st.sessions, st},
@@ -67,7 +67,7 @@ func newServer(st *stores) (*server.Server, error) {
 	return srv, nil
 }
 
-// These middlewares do their work for each request, since one of the handlers might need it.
+// Each of these middlewares does its work for every request, because the handler might need the result.
 var (
 	loadSession = server.Requiring(session.Loaded)
 	takeLimit   = server.Requiring(perUser)
@@ -90,7 +90,7 @@ func parseParams(next http.Handler) http.Handler {
 	})
 }
 
-// stores are in memory; each call is counted and takes as long as latency.
+// stores keeps sessions and counters in memory. Each call is counted, and takes the duration latency.
 type stores struct {
 	sessions session.Store
 	limits   ratelimit.Store

@@ -1,6 +1,6 @@
-// Eager-vs-lazy is one application twice: with a chain of middleware that loads the session, parses
-// the body and takes from the rate limit for each request, and with lazy properties, of which a
-// handler reads those that it needs. It sends both the same requests and prints what each costs.
+// Eager-vs-lazy is an application in two variants. In one, middleware loads the session, parses the body and
+// takes from the rate limit for every request. In the other, handlers read lazy properties. The program sends
+// both variants the same requests and prints what each costs.
 //
 //	go run ./examples/eager-vs-lazy
 //	go run ./examples/eager-vs-lazy -latency 0
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run measures both and prints a table.
+// run measures both variants and prints a table.
 func run(rounds int, latency time.Duration, out io.Writer) error {
 	eager, err := newVariant("eager", latency, loadSession, parseParams, takeLimit)
 	if err != nil {
@@ -45,7 +45,7 @@ func run(rounds int, latency time.Duration, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for range rounds { // by turns, so that what else the machine does slows down both
+	for range rounds { // the variants take turns, so that other programs on the machine slow down both
 		eager.sendMix()
 		lazy.sendMix()
 	}
@@ -60,14 +60,14 @@ func run(rounds int, latency time.Duration, out io.Writer) error {
 	return table.Flush()
 }
 
-// variant is the application, with middleware or without, and what it costs.
+// variant is the application, with or without middleware, and its costs.
 type variant struct {
 	name       string
 	srv        *server.Server
 	stores     *stores
 	session    *http.Cookie
-	loginCalls int64           // of the stores
-	took       []time.Duration // by each mix
+	loginCalls int64           // calls of the stores during the login
+	took       []time.Duration // duration of each mix
 	allocs     uint64
 }
 
@@ -91,7 +91,7 @@ func newVariant(name string, latency time.Duration, middleware ...func(http.Hand
 	return &variant{name: name, srv: srv, stores: st, session: cookies[0], loginCalls: st.calls.Load()}, nil
 }
 
-// sendMix sends the mix without a network, so that nothing but the server is measured.
+// sendMix sends the requests of the mix directly to the handler. Without a network, only the server is measured.
 func (v *variant) sendMix() {
 	requests := mix(v.session)
 	var before, after runtime.MemStats
@@ -109,7 +109,7 @@ func (v *variant) sendMix() {
 // mixed is the number of requests in the mix.
 const mixed = 10
 
-// mix returns ten requests of one user, six of them for pages that are the same for all users.
+// mix returns ten requests of one user. Six of them are for pages that are the same for all users.
 func mix(session *http.Cookie) (requests []*http.Request) {
 	for _, to := range []string{
 		"/articles/1", "/articles/2", "/me", "/articles/3", "/search?q=go",
@@ -126,7 +126,7 @@ func mix(session *http.Cookie) (requests []*http.Request) {
 	return requests
 }
 
-// discard is a ResponseWriter without a client.
+// discard is a ResponseWriter that drops the response.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

@@ -1,5 +1,5 @@
-// Echo is an application on the echo router, whose handlers read lazy properties: a limit that
-// answers 429, and path values as parameters.
+// Echo is an application on the echo router. Its handlers read lazy properties: a limit, whose denials are
+// answered with a 429, and path values as parameters.
 //
 //	cd examples/echo && go run .
 //
@@ -47,7 +47,7 @@ func newHandler() (http.Handler, error) {
 	return srv.Wrap(e), nil
 }
 
-// pathValues shows the router's path values to package params.
+// pathValues makes the router's path values available to package params.
 func pathValues(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		for i, name := range c.ParamNames() {
@@ -57,7 +57,7 @@ func pathValues(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// writeError makes the error of a handler the response, and echo's own errors problems.
+// writeError answers the error of a handler. Echo's own errors become problem responses, too.
 func writeError(err error, c echo.Context) {
 	var own *echo.HTTPError
 	if errors.As(err, &own) {

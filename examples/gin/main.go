@@ -1,5 +1,5 @@
-// Gin is an application on the gin router, whose handlers read lazy properties: a limit that
-// answers 429, and path values as parameters.
+// Gin is an application on the gin router. Its handlers read lazy properties: a limit, whose denials are
+// answered with a 429, and path values as parameters.
 //
 //	cd examples/gin && go run .
 //
@@ -45,14 +45,14 @@ func newHandler() (http.Handler, error) {
 	return srv.Wrap(r), nil
 }
 
-// pathValues shows the router's path values to package params.
+// pathValues makes the router's path values available to package params.
 func pathValues(c *gin.Context) {
 	for _, p := range c.Params {
 		c.Request.SetPathValue(p.Key, p.Value)
 	}
 }
 
-// handle makes the error of a handler the response.
+// handle returns a gin handler that calls h and answers its error.
 func handle(h func(c *gin.Context) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := h(c); err != nil {
@@ -62,7 +62,7 @@ func handle(h func(c *gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// requiring answers requests that do not meet the requirements.
+// requiring returns a middleware that answers requests that do not meet the requirements.
 func requiring(items ...server.Requirement) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		met := false

@@ -1,6 +1,6 @@
-// LLM-budget gives each user 2,000 tokens of a language model in an hour. What an answer costs is
-// known only at its end, so a request reserves the most that it can cost, streams the answer, and
-// settles with what it has used. A client that aborts pays for what was generated until then.
+// LLM-budget gives each user 2,000 tokens of a language model per hour. The cost of an answer is known only
+// at its end. So a request reserves the maximum, streams the answer, and then settles with the tokens that it
+// has used. If the client leaves early, it pays for the tokens that were generated until then.
 //
 //	go run ./examples/llm-budget
 //
@@ -40,7 +40,7 @@ func main() {
 	log.Fatal(srv.ListenAndServe(*addr))
 }
 
-// user is the name of the user who sent the request, with a password in Basic authentication.
+// user is a property: the name of the user who sent the request, from Basic authentication.
 var user = reqctx.NewKey[string]("user")
 
 func authenticate(ctx context.Context) (string, error) {
@@ -51,14 +51,14 @@ func authenticate(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// budget is the users' quota of tokens: limiter looks at it, and reserver takes from it.
+// budget holds the users' quota of tokens. limiter reads the quota, and reserver takes from it.
 type budget struct {
 	limiter  *ratelimit.Limiter
 	reserver *reservation.Reserver
 }
 
 func newServer() (*server.Server, error) {
-	store, err := memstore.New(memstore.Options{}) // or redisstore.New, for several processes
+	store, err := memstore.New(memstore.Options{}) // for several processes, use redisstore.New
 	if err != nil {
 		return nil, err
 	}
@@ -99,15 +99,15 @@ func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
 	used := countTokens(prompt)
 	reserved, err := b.reserver.Reserve(req, "tokens:"+name, used+int64(most))
 	if err != nil {
-		return err // also ratelimit.ErrTooLarge, a 400: it can never pass
+		return err // for example ratelimit.ErrTooLarge, which is a 400, because the request can never pass
 	}
 	if err := reserved.Result().Err(); err != nil {
-		return err // a 429; it may pass sooner than Retry-After, when a running answer settles
+		return err // a 429; when a running answer settles, a request may pass sooner than Retry-After says
 	}
-	// If the process dies before it settles, the whole estimate stays charged.
+	// If the process dies before this, the whole estimate stays charged.
 	defer func() { settle(req, name, reserved, used) }()
 	for word := range generate(req, most) {
-		used++ // the model has generated it, whether the client gets it or not
+		used++ // this token was generated, whether the client receives it or not
 		if _, err := io.WriteString(w, word+" "); err != nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func (b *budget) complete(w http.ResponseWriter, req *server.Request) error {
 	return nil
 }
 
-// settle charges what was used in place of the estimate. The client may have gone, which must not
-// cancel the settlement.
+// settle replaces the charge of the estimate with the tokens that were used. It also does this if the client has left
+// and ctx has ended.
 func settle(ctx context.Context, name string, reserved *reservation.Reservation, used int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -131,7 +131,7 @@ func settle(ctx context.Context, name string, reserved *reservation.Reservation,
 	log.Printf("%s: %d tokens charged, %d given back", name, settled.Charged, settled.Returned)
 }
 
-// show shows what is left. Peek charges nothing.
+// show answers with the tokens that are left. Peek charges nothing.
 func (b *budget) show(w http.ResponseWriter, req *server.Request) error {
 	name, err := user.Get(req)
 	if err != nil {
@@ -144,10 +144,10 @@ func (b *budget) show(w http.ResponseWriter, req *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, map[string]int64{"limit": left.Limit, "remaining": left.Remaining})
 }
 
-// countTokens stands for the model's tokenizer.
+// countTokens is a stand-in for the model's tokenizer.
 func countTokens(text string) int64 { return int64(len(strings.Fields(text))) }
 
-// generate stands for the model: 20 tokens a second, until it has said all or ctx ends.
+// generate is a stand-in for the model. It yields 20 tokens per second until the answer is complete or ctx ends.
 func generate(ctx context.Context, most int) iter.Seq[string] {
 	words := strings.Fields(strings.Repeat("Light is scattered by air, and short waves more than long ones. ", 10))
 	return func(yield func(string) bool) {

@@ -1,5 +1,5 @@
-// Loader is a list of posts by several authors. A query for each post's author would be N+1 queries.
-// With a batch property, all authors of the list are one query.
+// Loader shows a list of posts by several authors. A query for each author would make N+1 queries. With a
+// batch property, one query loads all authors of the list.
 //
 //	go run ./examples/loader
 //
@@ -35,7 +35,7 @@ func main() {
 
 var (
 	db = reqctx.NewKey[*database]("db")
-	// author is a property with an argument, the author's id.
+	// author is a property with an argument: the id of an author.
 	author = reqctx.NewBatch[int, string]("author")
 )
 
@@ -46,7 +46,7 @@ func newServer() (*server.Server, error) {
 	}
 	// Each request counts its own queries.
 	reqctx.ProvideState(srv.Registry(), db, func(context.Context) (*database, error) { return &database{}, nil })
-	// The function gets each id once in a request. An id that it returns no name for is the error
+	// In a request, the function gets each id once. For an id without a name in the result, the property is the error
 	// lazy.ErrMissing.
 	reqctx.ProvideBatch(srv.Registry(), author, func(ctx context.Context, ids []int) (map[int]string, error) {
 		d, err := db.Get(ctx)
@@ -71,7 +71,7 @@ type list struct {
 	Posts   []post `json:"posts"`
 }
 
-// listNaively queries each author by itself, also one who was queried before.
+// listNaively makes a query for the author of each post, even if it has queried the author before.
 func listNaively(w http.ResponseWriter, req *server.Request) error {
 	d, err := db.Get(req)
 	if err != nil {
@@ -84,7 +84,7 @@ func listNaively(w http.ResponseWriter, req *server.Request) error {
 	return writePosts(w, d, posts)
 }
 
-// listPosts queries all authors at once.
+// listPosts makes one query for all authors.
 func listPosts(w http.ResponseWriter, req *server.Request) error {
 	d, err := db.Get(req)
 	if err != nil {
@@ -109,7 +109,7 @@ func writePosts(w http.ResponseWriter, d *database, posts []post) error {
 	return server.WriteJSON(w, http.StatusOK, list{d.queries.Load(), posts})
 }
 
-// database stands for a database whose queries take 10 ms each. It counts them.
+// database is a stand-in for a database. Each query takes 10 ms and is counted.
 type database struct{ queries atomic.Int64 }
 
 var authors = map[int]string{1: "Ada", 2: "Barbara", 3: "Edsger", 4: "Grace", 5: "Ken"}

@@ -1,5 +1,5 @@
-// Notes is a server to which users upload files, and where they see where they are logged in. A
-// user may make three requests a second and a thousand a day.
+// Notes is a server to which users upload files. A user can list the devices on which the user is logged in.
+// A user may make three requests per second and a thousand per day.
 //
 //	REDIS_URL=redis://127.0.0.1:6379 go run ./examples/notes   # without the URL, in memory
 //
@@ -29,9 +29,10 @@ import (
 )
 
 var (
-	// User is the user who is logged in. Without one, it is an error that becomes a 401.
+	// User is the user who is logged in. If nobody is logged in, the property is an error that is answered with a
+	// 401.
 	User = reqctx.NewKey[*user]("user")
-	// PerUser limits the requests of a user, and Login the attempts to guess a password.
+	// PerUser limits the requests of each user. Login limits attempts to guess a password.
 	PerUser = ratelimit.NewPolicy("user", ratelimit.ByProperty(User, func(u *user) string { return u.Name }),
 		ratelimit.PerSecond(3), ratelimit.PerDay(1000))
 	Login = ratelimit.NewPolicy("login", ratelimit.ByIP(), ratelimit.PerMinute(10))
@@ -39,7 +40,7 @@ var (
 
 type user struct{ Name, password string }
 
-// users stands for a database.
+// users is a stand-in for a database.
 var users = map[string]*user{"ada": {"ada", "lovelace"}, "grace": {"grace", "hopper"}}
 
 func main() {
@@ -51,12 +52,13 @@ func main() {
 	log.Fatal(srv.ListenAndServe("127.0.0.1:8080"))
 }
 
-// newServer returns the server. Its sessions and limits are in Redis, or without a URL in memory.
+// newServer returns the server. Sessions and limits are in the Redis at redisURL. If that is empty, they are in
+// memory.
 func newServer(redisURL string) (*server.Server, error) {
 	o := server.Options{
 		RateLimits: []*ratelimit.Policy{PerUser, Login},
 		Params:     params.Options{Routes: map[string]params.Options{"POST /notes": {MaxFile: 20 << 20, ReadTimeout: 5 * time.Minute}}},
-		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+		Session:    session.Options{Cookie: session.Cookie{Insecure: true}}, // this example uses plain HTTP
 	}
 	if redisURL != "" {
 		ro, err := redis.ParseURL(redisURL)
@@ -119,7 +121,7 @@ func revokeSession(_ http.ResponseWriter, req *server.Request) error {
 }
 
 func addNote(w http.ResponseWriter, req *server.Request) error {
-	u, _ := User.Get(req) // the limit needs it, so there is one
+	u, _ := User.Get(req) // there is no error, since the limit has already read the user
 	in, err := params.Bind[struct {
 		Title string       `form:"title"`
 		File  *params.File `form:"file" required:"true"`

@@ -49,7 +49,7 @@ func upload(t *testing.T, content string) *http.Request {
 	return r
 }
 
-// A preset user needs no login: the session isn't loaded.
+// TestAddNoteWithAFakeUser presets the user, so that the test needs no login and no session.
 func TestAddNoteWithAFakeUser(t *testing.T) {
 	srv := newTestServer(t)
 	r := servertest.Preset(upload(t, "hello"), User, &user{Name: "fake"})
@@ -113,7 +113,7 @@ func TestDeletedAccount(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, res.Code)
 }
 
-// loggedIn returns a request of ada, logged in on another device than all the others.
+// loggedIn returns a request of the user ada, who has logged in on a new device for it.
 func loggedIn(t *testing.T, srv *server.Server, method, path string) *http.Request {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -155,7 +155,8 @@ func TestLogout(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, servertest.Do(t, srv, list).Code)
 }
 
-// The limit is the user's: another device has no quota of its own, another user has.
+// TestFourthRequestInASecondIsDenied checks that all devices of a user share a quota, and that another user has
+// another quota.
 func TestFourthRequestInASecondIsDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newTestServer(t)

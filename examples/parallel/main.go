@@ -1,6 +1,6 @@
-// Parallel is a page that needs two slow properties: the weather takes 300 ms, the news 500 ms. One
-// route reads them one after another, one resolves them in parallel, one prefetches them, and one
-// requires them. The program prints how long each request took.
+// Parallel is a page that needs two slow properties: the weather takes 300 ms, and the news 500 ms. There are
+// four routes. The first reads them one after another, the second resolves them in parallel, the third
+// prefetches them, and the fourth requires them. The program prints how long each request took.
 //
 //	go run ./examples/parallel
 //
@@ -61,20 +61,21 @@ func newServer(out io.Writer) (*server.Server, error) {
 	})
 	srv.HandleFunc("GET /sequential", showPage)
 	srv.HandleFunc("GET /parallel", func(w http.ResponseWriter, req *server.Request) error {
-		// From here on both are there, and showPage waits for neither.
+		// When Resolve has returned, both properties are resolved, and showPage does not wait.
 		if err := req.Resolve("weather", "news"); err != nil {
 			return err
 		}
 		return showPage(w, req)
 	})
-	// The handler is that of /sequential. The route names what it reads, and starts that first.
+	// This route has the same handler as /sequential. It starts to resolve both properties before it calls the
+	// handler.
 	srv.HandleFunc("GET /prefetched", showPage, server.Prefetch(weather, news))
-	// This route answers with the error of one of them in place of the handler.
+	// If a property fails, this route answers the error and does not call the handler.
 	srv.HandleFunc("GET /required", showPage, server.Require(weather, news))
 	return srv, nil
 }
 
-// showPage reads the properties one after another: what is not there yet, it waits for.
+// showPage reads the properties one after another. It waits for a property that is not resolved yet.
 func showPage(w http.ResponseWriter, req *server.Request) error {
 	sky, err := weather.Get(req)
 	if err != nil {
@@ -88,12 +89,12 @@ func showPage(w http.ResponseWriter, req *server.Request) error {
 	return err
 }
 
-// fetch stands for a call of another service.
+// fetch is a stand-in for a call of another service.
 func fetch(ctx context.Context, takes time.Duration, answer string) (string, error) {
 	select {
 	case <-time.After(takes):
 		return answer, nil
-	case <-ctx.Done(): // the client has gone
+	case <-ctx.Done(): // the client has left
 		return "", context.Cause(ctx)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lazyreq/lazyreq/server/servertest"
 )
 
-// In the bubble, time passes only while all wait, so that the times are exact.
+// TestTimes runs in a synctest bubble. Time passes there only while all goroutines wait, so the times are exact.
 func TestTimes(t *testing.T) {
 	for path, took := range map[string]string{
 		"/sequential": "800ms",

@@ -1,5 +1,5 @@
-// Prometheus is a server that exposes what its requests resolved, and what its rate limit
-// decided, as metrics for Prometheus, on an address of their own.
+// Prometheus is a server with metrics for Prometheus, which show what requests resolved and what the rate
+// limit decided. The metrics have an address of their own.
 //
 //	go run .                                         (in this folder)
 //	REDIS_URL=redis://127.0.0.1:6379 go run .
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(err, srv.Shutdown(ctx), page.Shutdown(ctx))
 }
 
-// newMeterProvider returns OpenTelemetry's SDK for metrics, and the registry that it exports to.
+// newMeterProvider returns a MeterProvider of the OpenTelemetry SDK, and the Prometheus registry to which it exports.
 func newMeterProvider() (*sdkmetric.MeterProvider, *prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
@@ -105,9 +105,9 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// newObserver returns what measures a server: an observer for its properties and limits, and
-// otelhttp for its requests. The server's name has a port, as otelhttp otherwise takes name and
-// port from the Host header, where a client can write what it likes.
+// newObserver returns an observer that measures properties and limits, and a middleware (otelhttp) that measures
+// requests. The server's name includes a port. Otherwise, otelhttp would use the Host header, which clients can set
+// to any value.
 func newObserver(meters *sdkmetric.MeterProvider) (server.Observer, func(http.Handler) http.Handler, error) {
 	observer, err := telemetry.New(telemetry.Options{MeterProvider: meters})
 	if err != nil {

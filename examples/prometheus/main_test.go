@@ -46,7 +46,7 @@ func start(t *testing.T, redisURL string) (app, metrics string) {
 	return found[1], found[2]
 }
 
-// browser returns a function that sends requests with an API key and keeps cookies.
+// browser returns a function that sends requests with an API key and keeps cookies, like a browser.
 func browser(t *testing.T, key string) func(url string) int {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func browser(t *testing.T, key string) func(url string) int {
 	}
 }
 
-// scrape returns the metrics by name, and their text.
+// scrape requests the metrics. It returns them by name, and as text.
 func scrape(t *testing.T, url string) (map[string]*dto.MetricFamily, string) {
 	client := &http.Client{Transport: new(http.Transport), Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -81,8 +81,8 @@ func scrape(t *testing.T, url string) (map[string]*dto.MetricFamily, string) {
 	return families, string(text)
 }
 
-// values returns the values of a metric by its labels, written "a=1 b=2": a counter, a gauge, or
-// the number of measurements.
+// values returns the values of a metric by its labels, which are written as "a=1 b=2". The value of a histogram is
+// its count.
 func values(f *dto.MetricFamily) map[string]float64 {
 	all := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -160,5 +160,5 @@ func TestBadSettings(t *testing.T) {
 	require.Error(t, run(t.Context(), nil, io.Discard))
 }
 
-// This page's blocks need the packages of this module.
+// TestDocumentedGo compiles the blocks of docs/observing.md, which need the packages of this module.
 func TestDocumentedGo(t *testing.T) { doccheck.Test(t, "../../docs/observing.md") }

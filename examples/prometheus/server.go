@@ -28,7 +28,7 @@ func newServer(st *stores, meters *sdkmetric.MeterProvider) (*server.Server, err
 	}
 	srv, err := server.New(server.Options{
 		Observers:      []server.Observer{observer},
-		Session:        session.Options{Cookie: session.Cookie{Insecure: true}}, // plain HTTP, to try it out
+		Session:        session.Options{Cookie: session.Cookie{Insecure: true}}, // this example uses plain HTTP
 		SessionStore:   st.sessions,
 		RateLimitStore: st.limits,
 		RateLimits:     []*ratelimit.Policy{profile},
@@ -38,7 +38,7 @@ func newServer(st *stores, meters *sdkmetric.MeterProvider) (*server.Server, err
 	}
 	srv.Use(middleware)
 	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(ctx context.Context) (string, error) {
-		user, err := name.Get(ctx) // reads the session
+		user, err := name.Get(ctx) // this loads the session
 		if err == nil && user == "" {
 			return "", session.ErrNotBound
 		}

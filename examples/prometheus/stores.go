@@ -15,14 +15,14 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// stores are where sessions and counters are. Nil means memory.
+// stores holds the stores of sessions and counters. A nil store means memory.
 type stores struct {
 	sessions session.Store
 	limits   ratelimit.Store
 	close    func() error
 }
 
-// openStores returns stores in Redis, which are measured, or without a URL in memory.
+// openStores returns stores in the Redis at url, whose calls are measured. If url is empty, the stores are in memory.
 func openStores(url string, meters metric.MeterProvider) (*stores, error) {
 	if url == "" {
 		return &stores{close: func() error { return nil }}, nil
@@ -31,7 +31,7 @@ func openStores(url string, meters metric.MeterProvider) (*stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.ContextTimeoutEnabled = true // redisotel sees the commands only then
+	o.ContextTimeoutEnabled = true // redisotel measures commands only with this option
 	client := redis.NewClient(o)
 	st := &stores{close: client.Close}
 	if err := st.open(client, meters); err != nil {
@@ -53,7 +53,7 @@ func (st *stores) open(client *redis.Client, meters metric.MeterProvider) error 
 	if err != nil {
 		return err
 	}
-	// While Redis is down, each process counts by itself.
+	// While Redis is down, each process has its own counters.
 	guarded, err := layer.New(counters, layer.Options{Failover: &layer.FailoverOptions{Mode: layer.Local}})
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (st *stores) open(client *redis.Client, meters metric.MeterProvider) error 
 	return observeFailover(meters, guarded)
 }
 
-// observeFailover measures whether the store of counters is called. It is asked at each scrape.
+// observeFailover adds a metric that shows whether the store of counters is in use. Each scrape reads the state.
 func observeFailover(meters metric.MeterProvider, store *layer.Store) error {
 	_, err := meters.Meter("example").Int64ObservableGauge("ratelimit.backend.down",
 		metric.WithDescription("1 while the circuit breaker of the store of rate limits is open."),

@@ -1,5 +1,6 @@
-// Proxy-nginx is nginx in front of ratelimit-proxy, and behind it an application or another nginx.
-// Each client may send ten requests a minute, and its address arrives at the application.
+// Proxy-nginx is an application behind two proxies: nginx, and behind it ratelimit-proxy. Each client may
+// send ten requests a minute. The application gets the client's address. Another nginx can take the
+// application's place.
 //
 //	nginx -p /tmp -e stderr -c "$PWD/examples/proxy-nginx/front.conf"
 //	go run ./cmd/ratelimit-proxy --config examples/proxy-nginx/proxy.yaml
@@ -37,16 +38,16 @@ func main() {
 	log.Fatal(srv.ListenAndServe(*addr))
 }
 
-// newServer returns an application that finds its clients behind both proxies. A limit of its own
-// would count by the Key method of the same options.
+// newServer returns an application that finds the addresses of clients behind both proxies. A policy of the
+// application could use the Key method of the same options.
 func newServer() (*server.Server, error) {
 	srv, err := server.New(server.Options{})
 	if err != nil {
 		return nil, err
 	}
 	client, err := ratelimit.IPOptions{
-		// Both run on this machine. On others, these are their addresses, and never a network in which
-		// there are clients as well.
+		// Both proxies run on this machine. If they run on other machines, list their addresses here, but never a
+		// network that also contains clients.
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		Header:         "X-Forwarded-For",
 	}.Client()

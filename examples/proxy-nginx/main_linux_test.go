@@ -19,8 +19,8 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// TestClientsAddressArrives runs the example's files on free ports: nginx, ratelimit-proxy, and
-// behind them first the application and then another nginx. Only Linux has a second loopback address.
+// TestClientsAddressArrives runs nginx and ratelimit-proxy with the example's files. Behind them, it runs the
+// application, and then another nginx. It needs Linux, where 127.0.0.2 is also a loopback address.
 func TestClientsAddressArrives(t *testing.T) {
 	nginx := testenv.LookPath(t, "nginx", "/usr/sbin/nginx")
 	front, proxy, app := reserve(t), reserve(t), reserve(t)
@@ -38,7 +38,7 @@ func TestClientsAddressArrives(t *testing.T) {
 	}
 	startNginx("front.conf", front)
 	binary := filepath.Join(dir, "ratelimit-proxy")
-	// go run caches what it has linked, which go build does not.
+	// go run caches the linked program. go build does not.
 	out, err := exec.CommandContext(t.Context(), "go", "run", "-exec", "cp", "../../cmd/ratelimit-proxy", binary).CombinedOutput()
 	require.NoError(t, err, string(out))
 	start(t, proxy, binary, "--config", file("proxy.yaml"))
@@ -73,8 +73,8 @@ func TestClientsAddressArrives(t *testing.T) {
 	require.Equal(t, "client: 127.0.0.4, X-Forwarded-For: 127.0.0.4, 127.0.0.1\n", body)
 }
 
-// get sends a request from an address of this machine, with a forged address and made-up credentials,
-// which give no new quota.
+// get sends a request from an address of this machine. It forges X-Forwarded-For and makes up credentials. Neither
+// must give the client a new quota.
 func get(t *testing.T, from string, to *testhost.Port) (*http.Response, string) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -105,7 +105,7 @@ func start(t *testing.T, at *testhost.Port, program string, args ...string) {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // nginx ends its workers, too
+		_ = cmd.Process.Signal(syscall.SIGTERM) // at SIGTERM, nginx also ends its workers
 		_ = cmd.Wait()
 	})
 	require.Eventually(t, func() bool {

@@ -12,17 +12,17 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// visits is a counter in the session: of two tabs that open a page at once, both count.
+// visits is a counter in the session. If two tabs open a page at the same time, both visits count.
 var visits = session.NewCounter("visits")
 
-// User is a property of this application: the name of the user who is logged in. Without a login it is an
-// error, which is a 401 as a response.
+// User is a property of this application: the name of the user who is logged in. If nobody is logged in, it is an
+// error that is answered with a 401.
 var User = reqctx.NewKey[string]("user")
 
 // Search limits the searches of each client.
 var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
 
-// newServer returns the server with its handlers. Its observers may be none.
+// newServer returns the server with its handlers. Observers are optional.
 func newServer(st stores, observers ...server.Observer) (*server.Server, error) {
 	srv, err := server.New(server.Options{
 		Observers:      observers,
@@ -31,7 +31,7 @@ func newServer(st stores, observers ...server.Observer) (*server.Server, error) 
 		RateLimits:     []*ratelimit.Policy{Search},
 		RateLimitStore: st.counters,
 		Session: session.Options{
-			Cookie: session.Cookie{Insecure: true}, // plain HTTP, for trying it out
+			Cookie: session.Cookie{Insecure: true}, // this example uses plain HTTP
 		},
 		SessionStore: st.sessions,
 	})
@@ -50,14 +50,14 @@ func newServer(st stores, observers ...server.Observer) (*server.Server, error) 
 	return srv, nil
 }
 
-// fast touches no property, so it costs as much as a handler without any.
+// fast reads no property, so it costs as much as a handler of a server without properties.
 func fast(w http.ResponseWriter, _ *server.Request) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// search is limited. A second Take in the same request, here or in a function that is called
-// from here, returns the same result and charges nothing.
+// search is a limited handler. If search, or a function that it calls, takes again in the same request, Take returns
+// the same result and charges nothing.
 func search(w http.ResponseWriter, req *server.Request) error {
 	q, err := req.Params().Query().String("q")
 	if err != nil {
@@ -77,7 +77,7 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, map[string]any{"q": q, "results": findMatches(q)})
 }
 
-// slowDown shows how long to wait. Peek charges nothing.
+// slowDown answers how long to wait for the next search. Peek charges nothing.
 func slowDown(w http.ResponseWriter, req *server.Request) error {
 	limit, err := Search.Peek(req)
 	if err != nil {
@@ -86,7 +86,7 @@ func slowDown(w http.ResponseWriter, req *server.Request) error {
 	return writePage(w, slowDownPage, limit.RetrySeconds())
 }
 
-// countSearches shows the searches of the last 20 seconds and charges nothing.
+// countSearches answers the number of searches in the last 20 seconds. It charges nothing.
 func countSearches(w http.ResponseWriter, req *server.Request) error {
 	n, err := Search.Count(req, 20*time.Second)
 	if err != nil {
@@ -95,7 +95,7 @@ func countSearches(w http.ResponseWriter, req *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, map[string]any{"count": n})
 }
 
-// login takes a form or JSON.
+// login accepts a form or JSON.
 func login(w http.ResponseWriter, req *server.Request) error {
 	name, err := req.Params().Content().StringOr("user", "")
 	if err != nil {
@@ -104,7 +104,7 @@ func login(w http.ResponseWriter, req *server.Request) error {
 	if name = strings.TrimSpace(name); name == "" {
 		return server.Errorf(http.StatusBadRequest, "The user must not be empty.")
 	}
-	if err := req.Session().Bind(name); err != nil { // under a new id, so that the old one is worth nothing
+	if err := req.Session().Bind(name); err != nil { // Bind gives the session a new id, so that nobody can use the old one
 		if errors.Is(err, session.ErrTooLarge) {
 			return server.Errorf(http.StatusBadRequest, "The user is too long.")
 		}

@@ -1,6 +1,6 @@
-// Quickstart is a server without middleware. Its handlers read a session, a user, parameters and
-// a rate limit as properties of the request. Each is resolved when it is first read, and not at
-// all in a request that does not read it.
+// Quickstart is a server without middleware. Its handlers read a session, a user, parameters and a rate limit
+// as properties of the request. A property is resolved when a request first reads it. If a request does not
+// read it, it costs nothing.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -addr 127.0.0.1:9090
@@ -71,8 +71,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return srv.RunUntil(ctx, func() error { return srv.Serve(l) })
 }
 
-// openPage serves the page that shows what requests do, unless addr is empty. It returns what has
-// to observe the server.
+// openPage serves the inspector's page at addr. It returns the observers that the server needs for this. If addr is
+// empty, it does nothing.
 func openPage(ctx context.Context, addr string, out io.Writer) (observers []server.Observer, closePage func(), err error) {
 	if addr == "" {
 		return nil, func() {}, nil

@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// programVariable is set in processes that run the program instead of its tests.
+// programVariable is the environment variable that makes the test binary run the program instead of the tests.
 const programVariable = "QUICKSTART_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -32,11 +32,11 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	_ = os.Unsetenv("REDIS_URL") // the tests say where they need it
+	_ = os.Unsetenv("REDIS_URL") // tests that need Redis set it themselves
 	goleak.VerifyTestMain(m)
 }
 
-// client is a browser of a program that runs.
+// client is a browser that uses a running program.
 type client struct {
 	t   *testing.T
 	url string
@@ -92,12 +92,12 @@ func (c *client) do(method, path, body string, header ...string) (*http.Response
 	return res, string(text)
 }
 
-// loginForm logs in as a browser does.
+// loginForm logs in with a form, as a browser does.
 func (c *client) loginForm(user string) (*http.Response, string) {
 	return c.do("POST", "/login", url.Values{"user": {user}}.Encode(), "Content-Type: application/x-www-form-urlencoded")
 }
 
-// problem checks for an error response and returns its members.
+// problem checks that a response is a problem with this status, and returns its members.
 func problem(t *testing.T, status int, res *http.Response, body string) map[string]any {
 	t.Helper()
 	require.Equal(t, status, res.StatusCode, body)
@@ -121,7 +121,7 @@ func TestIndexSaysWhatToTry(t *testing.T) {
 	problem(t, 404, res, body)
 }
 
-// untouched checks that a response has nothing of any property.
+// untouched checks that a response shows no trace of a property, such as a cookie.
 func untouched(t *testing.T, res *http.Response) {
 	t.Helper()
 	for _, field := range []string{"Set-Cookie", "Vary", "Server-Timing", "RateLimit", "RateLimit-Policy"} {
@@ -147,7 +147,7 @@ func TestInspectPrintsThePage(t *testing.T) {
 
 func TestFastTouchesNothing(t *testing.T) {
 	c := start(t)
-	_, _ = c.loginForm("ada") // a cookie that is sent makes no difference
+	_, _ = c.loginForm("ada") // from here on, the client sends a session's cookie
 	res, body := c.do("GET", "/fast", "")
 	require.Equal(t, 204, res.StatusCode)
 	require.Empty(t, body)
@@ -194,11 +194,11 @@ func TestSearchAllowsFiveAMinute(t *testing.T) {
 	require.Equal(t, "text/html; charset=utf-8", res.Header.Get("Content-Type"))
 	require.Regexp(t, `next search passes in\s+<strong>\d+ seconds?</strong>`, body)
 
-	// To look at the wait did not prolong it, and refusals were not counted.
+	// The requests to /slow-down and the denied searches were not counted.
 	require.Equal(t, `{"count":5}`, counted(c))
 }
 
-// counted asks for the searches of the last 20 seconds.
+// counted returns the response about the searches of the last 20 seconds.
 func counted(c *client) string {
 	res, body := c.do("GET", "/count", "")
 	require.Equal(c.t, 200, res.StatusCode)
@@ -212,8 +212,8 @@ func TestSlowDownWhenThereIsNoNeed(t *testing.T) {
 	require.Equal(t, `{"count":0}`, counted(c), "looking does not count")
 }
 
-// The counts go back 20 seconds and the limit a minute, with 5 seconds that a bucket
-// lasts.
+// TestWhatTimeDoes checks that the count covers 20 seconds and the limit a minute. Both may be up to 5 seconds, the
+// length of a bucket, longer.
 func TestWhatTimeDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := newServer(stores{})
@@ -250,7 +250,7 @@ func TestCountDoesNotCountItself(t *testing.T) {
 		c.do("GET", "/search?q=x", "")
 	}
 	require.Equal(t, `{"count":2}`, counted(c))
-	res, body := c.do("GET", "/search", "") // no q: refused before it is charged
+	res, body := c.do("GET", "/search", "") // without the parameter q, the request is refused before it is charged
 	problem(t, 400, res, body)
 	require.Contains(t, body, `"q"`)
 	require.Equal(t, `{"count":2}`, counted(c))
@@ -294,7 +294,7 @@ func TestLoginMeLogout(t *testing.T) {
 				require.Equal(t, "Cookie", res.Header.Get("Vary"))
 			}
 
-			// Another login has a new id, and the old one has no session.
+			// A login gives the session a new id. The old id has no session then.
 			res, _ = login(c, "bob")
 			second := cookie(t, res)
 			require.NotEqual(t, first.Value, second.Value)
@@ -312,7 +312,7 @@ func TestLoginMeLogout(t *testing.T) {
 	}
 }
 
-// Two tabs of one browser at once: each visit counts.
+// TestTabsLoseNoVisit sends requests of one browser at the same time. Each visit must count.
 func TestTabsLoseNoVisit(t *testing.T) {
 	c := start(t)
 	_, _ = c.loginForm("ada")
@@ -331,7 +331,7 @@ func cookie(t *testing.T, res *http.Response) *http.Cookie {
 	return res.Cookies()[0]
 }
 
-// requireNobody checks that a cookie does not lead to a session any more.
+// requireNobody checks that an old cookie no longer belongs to a session.
 func requireNobody(t *testing.T, c *client, old *http.Cookie) {
 	t.Helper()
 	other := &client{t, c.url, http.Client{Transport: c.Transport}}
@@ -384,7 +384,6 @@ func TestFlags(t *testing.T) {
 	require.Error(t, run(t.Context(), []string{"-addr", "nonsense"}, io.Discard))
 }
 
-// The end of the context lets the program end by itself.
 func TestEndOfTheContextShutsDown(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// documents are searched by their titles.
+// documents lists the titles that can be searched.
 var documents = []string{
 	"A Tour of Go", "Effective Go", "Go Concurrency Patterns", "Go by Example", "How to Write Go Code",
 	"Redis in Action", "The Go Memory Model", "The Go Programming Language Specification",

@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-// process starts the program as a process of its own on a Redis.
+// process starts the program as a separate process that uses this Redis.
 func process(t *testing.T, redisURL string) *client {
 	t.Helper()
 	program, err := os.Executable()
@@ -49,7 +49,7 @@ func TestTwoProcessesShareTheLimitAndTheLogin(t *testing.T) {
 	redis := testhost.StartRedis(t)
 	a, b := process(t, "redis://"+redis.Addr), process(t, "redis://"+redis.Addr)
 
-	// One browser: its cookies go to both, as they do behind a load balancer.
+	// Both clients share a cookie jar, like a browser that uses both processes through a load balancer.
 	var err error
 	a.Jar, err = cookiejar.New(nil)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestTwoProcessesShareTheLimitAndTheLogin(t *testing.T) {
 	res, body = a.do("GET", "/me", "")
 	problem(t, http.StatusUnauthorized, res, body)
 
-	// Without Redis, what does not need it goes on, and the rest says so in time.
+	// Without Redis, pages that don't need it still work. The others are answered with an error soon.
 	redis.Stop()
 	res, _ = a.do("GET", "/fast", "")
 	require.Equal(t, http.StatusNoContent, res.StatusCode)

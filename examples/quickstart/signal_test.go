@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A signal lets the requests in progress end. A second one ends the program at once.
+// TestSecondSignal checks that the program waits for requests in progress after a signal, and that a second signal
+// ends it at once.
 func TestSecondSignal(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -29,7 +30,7 @@ func TestSecondSignal(t *testing.T) {
 	addr := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(lines.Text())
 	require.NotEmpty(t, addr, lines.Text())
 
-	// A request whose body does not end.
+	// This request never ends, because its body is incomplete.
 	conn, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	defer conn.Close()
@@ -56,7 +57,7 @@ func TestSecondSignal(t *testing.T) {
 	require.Empty(t, ended, "the request goes on")
 
 	require.Eventually(t, func() bool {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // again, as the first may not have been dealt with
+		_ = cmd.Process.Signal(syscall.SIGTERM) // sent repeatedly, because the program may not have handled the first signal yet
 		return len(ended) > 0
 	}, 5*time.Second, 10*time.Millisecond)
 	<-ended

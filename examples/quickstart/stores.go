@@ -14,16 +14,16 @@ import (
 	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// stores are where sessions and counters live. Nil stores are in memory.
+// stores holds the stores of sessions and counters. A nil store means memory.
 type stores struct {
 	sessions session.Store
 	counters ratelimit.Store
 	close    func() error
 }
 
-// openStores connects to the Redis at url, so that several servers share sessions
-// and counters; without a url, this process keeps them. A Redis that does not answer
-// is no reason not to start: requests that need it are answered 503 until it does.
+// openStores returns stores in the Redis at url, which several servers can share. If url is empty, the stores are in
+// memory. The program also starts if Redis does not answer. Until it does, requests that need Redis are answered with
+// a 503.
 func openStores(ctx context.Context, url string, out io.Writer) (stores, error) {
 	if url == "" {
 		return stores{close: func() error { return nil }}, nil

@@ -1,6 +1,6 @@
-// Search-limit is a search page that each address may use five times a minute. A browser that
-// searches more often gets a page that counts down how long to wait; a program gets a problem in
-// JSON. Both are a 429 with Retry-After.
+// Search-limit is a search page that each address may use five times a minute. If a browser searches more
+// often, it gets a page with a countdown. A program gets a problem in JSON. Both responses are a 429 with
+// Retry-After.
 //
 //	go run ./examples/search-limit
 //
@@ -44,7 +44,7 @@ func newServer() (*server.Server, error) {
 		return nil, err
 	}
 	srv.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *server.Request) error {
-		return writePage(w, http.StatusOK, page{}) // not limited: it does not ask for the limit
+		return writePage(w, http.StatusOK, page{}) // the empty page is not limited, since it does not use the limit
 	})
 	srv.HandleFunc("GET /search", search)
 	return srv, nil
@@ -55,14 +55,14 @@ func search(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := req.RateLimit().Require(); err != nil { // after the words: a search without any costs nothing
+	if err := req.RateLimit().Require(); err != nil { // called after the check of the words, so that a search without words costs nothing
 		return err
 	}
 	return writePage(w, http.StatusOK, page{Query: q, Found: findTitles(q)})
 }
 
-// writeProblem shows a denial on the search page: a redirect to another page would lose the 429, and
-// the words that the user searched for. Other errors, and all errors of programs, are problem+json.
+// writeProblem shows a denial on the search page. A redirect to another page would lose the status 429 and the words
+// of the search. Other errors, and all errors for clients that are not browsers, are problem+json.
 func writeProblem(w http.ResponseWriter, r *http.Request, p *server.Problem) {
 	var denied *ratelimit.DeniedError
 	if !errors.As(p, &denied) || !strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -77,7 +77,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *server.Problem) {
 type page struct {
 	Query string
 	Found []string
-	Wait  int64 // seconds until the next search; 0 if none was denied
+	Wait  int64 // seconds until the next search is allowed; 0 if this search was allowed
 }
 
 //go:embed page.html
@@ -97,7 +97,7 @@ func writePage(w http.ResponseWriter, status int, p page) error {
 	return err
 }
 
-// titles are what there is to find.
+// titles lists the titles that can be found.
 var titles = []string{
 	"A Tour of Go", "Effective Go", "Go Concurrency Patterns", "Go by Example", "How to Write Go Code",
 	"Redis in Action", "The Go Memory Model", "The Go Programming Language Specification",

@@ -45,7 +45,7 @@ func TestSixthSearchIsAskedToWait(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, res.Code)
 		require.Equal(t, "application/problem+json", res.Header().Get("Content-Type"))
 
-		<-time.After(63 * time.Second) // of the bubble
+		<-time.After(63 * time.Second) // takes no time, since the test runs in a synctest bubble
 		require.Equal(t, http.StatusOK, get(t, srv, "/search?q=go", browser).Code)
 	})
 }

@@ -1,5 +1,5 @@
-// Setter is a property that can be set: a user's theme. Setting it stores it, and the request goes
-// on only when it is stored; what reads the property afterwards gets the new value.
+// Setter is a property that can be set: a user's theme. Set stores the new value and returns when it is
+// stored. Later reads in the same request return the new value.
 //
 //	go run ./examples/setter
 //
@@ -43,8 +43,8 @@ func newServer(db *settings) (*server.Server, error) {
 	}
 	reqctx.Provide(srv.Registry(), theme, reqctx.Prop[string]{
 		Resolve: func(ctx context.Context) (string, error) { return db.load(ctx, userOf(ctx)) },
-		// Store decides whether the value may change. If it returns an error, Set returns that, and
-		// the property keeps the value that it had.
+		// Store decides whether the value may change. If Store returns an error, Set returns this error, and the
+		// property keeps its old value.
 		Store: func(ctx context.Context, v string) error {
 			if !slices.Contains([]string{"light", "dark"}, v) {
 				return server.Errorf(http.StatusUnprocessableEntity, "The theme must be light or dark.")
@@ -64,10 +64,10 @@ func setTheme(w http.ResponseWriter, req *server.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := theme.Set(req, v); err != nil { // or req.Set("theme", v), by name
+	if err := theme.Set(req, v); err != nil { // the same as req.Set("theme", v)
 		return err
 	}
-	return showTheme(w, req) // loads nothing: the property has the value
+	return showTheme(w, req) // this loads nothing, because the property has the new value
 }
 
 func showTheme(w http.ResponseWriter, req *server.Request) error {
@@ -79,7 +79,7 @@ func showTheme(w http.ResponseWriter, req *server.Request) error {
 	return err
 }
 
-// settings stands for a database, which takes 50 ms for a call.
+// settings is a stand-in for a database. Each call takes 50 ms.
 type settings struct {
 	mu     sync.Mutex
 	themes map[string]string

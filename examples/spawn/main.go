@@ -1,5 +1,5 @@
-// Spawn is a server with one call that must not be made twice: it starts a machine. A client requests a
-// token first, at most one each second, and then uses it, once.
+// Spawn is a server with a call that must not be made twice: it starts a machine. A client first requests a
+// token, at most one per second, and can then use the token once.
 //
 //	go run ./examples/spawn
 //	go run ./examples/spawn -addr 127.0.0.1:9090
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return srv.RunUntil(ctx, func() error { return srv.Serve(l) })
 }
 
-// stores are the stores of tokens and counters. Nil counters means memory.
+// stores holds the stores of tokens and counters. If counters is nil, they are in memory.
 type stores struct {
 	tokens   coord.TokenStore
 	counters ratelimit.Store
@@ -126,8 +126,8 @@ func issueToken(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens
 	return err
 }
 
-// spawnMachine starts the machine if this request uses the token. The response to other requests with the
-// token is a 409, to an unknown token a 404, to an expired token a 410.
+// spawnMachine starts a machine if the request is the first to use the token. Other requests with the token get a
+// 409. An unknown token gets a 404, and an expired token a 410.
 func spawnMachine(w http.ResponseWriter, req *server.Request, tokens *coord.Tokens) error {
 	id, err := req.Params().Query().String("token")
 	if err != nil {

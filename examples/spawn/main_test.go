@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Unsetenv("REDIS_URL") // the tests say where they need it
+	_ = os.Unsetenv("REDIS_URL") // tests that need Redis set it themselves
 	goleak.VerifyTestMain(m)
 }
 
@@ -66,7 +66,7 @@ func use(t *testing.T, at, token string) (status int, body string) {
 	return answer(t, res, err)
 }
 
-// oneMachine has fifty requests to several servers with one token.
+// oneMachine sends fifty requests with the same token to several servers, and checks that one machine is started.
 func oneMachine(t *testing.T, at ...string) {
 	status, token := ask(t, at[0])
 	require.Equal(t, http.StatusOK, status)

@@ -1,6 +1,6 @@
-// Tcp is a line server on raw connections, with lazy properties and a rate limit but without
-// HTTP. The command WHO looks up the client's name, slowly and once; a client that never sends it
-// does not wait for that.
+// Tcp is a server for raw connections without HTTP, with lazy properties and a rate limit. Clients send
+// commands in lines. The command WHO looks up the client's name, which is slow and happens once. Clients that
+// never send WHO don't wait for it.
 //
 //	go run ./examples/tcp
 //	nc 127.0.0.1 7000
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return srv.RunUntil(ctx, func() error { return srv.ServeConns(l, serveConn) })
 }
 
-// peerName is a property of a connection: the name of its address.
+// peerName is a property of a connection: the host name of the client's address.
 var peerName = reqctx.NewKey[string]("peer-name")
 
 func newServer() (*server.Server, error) {
@@ -75,7 +75,7 @@ func newServer() (*server.Server, error) {
 			}
 			names, err := net.DefaultResolver.LookupAddr(ctx, host)
 			if err != nil || len(names) == 0 {
-				return host, nil // it has no name
+				return host, nil // the address has no name
 			}
 			return strings.TrimSuffix(names[0], "."), nil
 		},
@@ -83,9 +83,9 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// serveConn answers the lines of one connection.
+// serveConn answers the commands of one connection, one in each line.
 func serveConn(c *server.Conn) error {
-	limit, err := c.RateLimit().Take() // once for the connection
+	limit, err := c.RateLimit().Take() // charges once for each connection
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func serveConn(c *server.Conn) error {
 	return lines.Err()
 }
 
-// runCommand returns the answer to a line, "" to end the connection.
+// runCommand returns the answer to a command, or "" to end the connection.
 func runCommand(c *server.Conn, line string) (string, error) {
 	switch strings.ToUpper(line) {
 	case "TIME":

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// output is what run prints, and tells when the address is there.
+// output is a writer that keeps what run prints, and reports when it contains the address.
 type output struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -68,7 +68,7 @@ func TestLines(t *testing.T) {
 	}
 	require.Contains(t, ask(""), "too many connections; try again in")
 
-	// A connection that waits does not hold up the end.
+	// An idle connection must not delay the end of the program.
 	conn, err := net.Dial("tcp", to)
 	require.NoError(t, err)
 	defer conn.Close()

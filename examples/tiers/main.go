@@ -1,6 +1,6 @@
-// Tiers is an API whose limits depend on the customer's plan. A customer is known by an API key,
-// which is verified first: a made-up key is a 401 and brings no quota. Without a key, an address has
-// the smallest limit.
+// Tiers is an API whose limits depend on the customer's plan. The API key of a request identifies the
+// customer and is verified first. A made-up key gets a 401 and no quota. Requests without a key share the
+// smallest limit, by address.
 //
 //	go run ./examples/tiers
 //
@@ -38,16 +38,16 @@ func main() {
 type customer struct {
 	ID      string
 	Plan    string
-	PerHour int64 // what the contract agrees on, instead of the plan's; 0 means the plan's
+	PerHour int64 // limit in the customer's contract; 0 means the limit of the plan
 }
 
-// customers stands for a database. It has hashes, so that the keys cannot be read from it.
+// customers is a stand-in for a database. It contains hashes of the API keys and not the keys.
 var customers = map[[32]byte]*customer{
 	sha256.Sum256([]byte("key-of-ada")):   {ID: "ada", Plan: "basic"},
 	sha256.Sum256([]byte("key-of-grace")): {ID: "grace", Plan: "pro", PerHour: 5000},
 }
 
-// caller is the customer whose key the request has, nil for a request without a key.
+// caller is the customer whose API key the request has. It is nil for a request without a key.
 var caller = reqctx.NewKey[*customer]("caller")
 
 func findCaller(ctx context.Context) (*customer, error) {
@@ -62,14 +62,15 @@ func findCaller(ctx context.Context) (*customer, error) {
 	return c, nil
 }
 
-// plans have rules of the same kinds, so that a customer who changes the plan keeps what is counted.
+// plans lists the rules of each plan. All plans have rules of the same kinds, so that a customer's counts stay when
+// the customer changes the plan.
 var plans = map[string][]ratelimit.Rule{
 	"free":  {ratelimit.PerMinute(3), ratelimit.PerHour(20)},
 	"basic": {ratelimit.PerMinute(10), ratelimit.PerHour(200)},
 	"pro":   {ratelimit.PerMinute(100), ratelimit.PerHour(2000)},
 }
 
-// rulesFor returns the rules for one request. It reads the caller, who is found once for the request.
+// rulesFor returns the rules for a request. It reads the property caller, which is resolved once in a request.
 func rulesFor(ctx context.Context, _ *http.Request) ([]ratelimit.Rule, error) {
 	c, err := caller.Get(ctx)
 	switch {
@@ -84,12 +85,12 @@ func rulesFor(ctx context.Context, _ *http.Request) ([]ratelimit.Rule, error) {
 	return plans[c.Plan], nil
 }
 
-// api limits each caller by its plan, and requests without a key by their address.
+// api limits each customer with the rules of the customer's plan, and requests without an API key by their address.
 var api = &ratelimit.Policy{
 	Name: "api",
 	Key: ratelimit.ByProperty(caller, func(c *customer) string {
 		if c == nil {
-			return "" // no key: the Fallback counts the request
+			return "" // an empty key means that Fallback is used
 		}
 		return c.ID
 	}),
@@ -106,7 +107,7 @@ func newServer() (*server.Server, error) {
 		Resolve: findCaller,
 		Vary:    []string{"X-Api-Key"}, // caches must not answer one customer with another's response
 	})
-	// The policy finds the caller first, so that an invalid key is its error.
+	// The policy reads the caller first. So a request with an invalid API key gets the caller's error, a 401.
 	srv.HandleFunc("GET /report", showReport, server.Require(api))
 	srv.HandleFunc("GET /quota", showQuota)
 	return srv, nil
@@ -116,7 +117,7 @@ func showReport(w http.ResponseWriter, _ *server.Request) error {
 	return server.WriteJSON(w, http.StatusOK, map[string]int{"sales": 42})
 }
 
-// showQuota shows what is left of each rule. Peek charges nothing.
+// showQuota answers the remaining quota of each rule. Peek charges nothing.
 func showQuota(w http.ResponseWriter, req *server.Request) error {
 	quota, err := api.Peek(req)
 	if err != nil {

@@ -19,7 +19,7 @@ func get(t *testing.T, srv *server.Server, path, key string) *servertest.Respons
 	return servertest.Do(t, srv, r)
 }
 
-// Each caller has the limits of its plan, and all come from one address.
+// TestPlans checks that each customer has the limits of the plan, although all requests come from the same address.
 func TestPlans(t *testing.T) {
 	srv, err := newServer()
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Validator is a server that checks bound parameters with go-playground/validator: the
-// rules are in the structs' tags, and one problem response lists all that break them, by
-// the client's names. For sizes, ranges and lists of words the tags of package params are enough.
+// Validator is a server that checks bound parameters with go-playground/validator. The rules are in the tags
+// of structs. One problem response lists all broken rules, with the client's names of the fields. For sizes,
+// ranges and lists of words, the tags of package params are enough.
 //
 //	cd examples/validator && go run .
 //
@@ -37,7 +37,7 @@ func main() {
 	log.Fatal(srv.ListenAndServe(*addr))
 }
 
-// order has a source and a rule for each field.
+// order is bound from several sources. Each field has tags for its source and for its rule.
 type order struct {
 	Region string `path:"region" validate:"oneof=eu us"`
 	Email  string `json:"email" required:"true" validate:"email"`
@@ -71,12 +71,12 @@ func newServer() (*server.Server, error) {
 	return srv, nil
 }
 
-// newValidator returns a function for params.Options.Validate. The validator names a field
-// "order.Lines[0].Count"; Fault turns that into "#/lines/0/count".
+// newValidator returns a function for params.Options.Validate. The validator's name of a field is
+// "order.Lines[0].Count", for example. Fault turns this into "#/lines/0/count".
 func newValidator(v *validator.Validate) func(context.Context, any) error {
 	return func(ctx context.Context, bound any) error {
 		if reflect.TypeOf(bound).Elem().Kind() != reflect.Struct {
-			return nil // no tags
+			return nil // the struct has no tags
 		}
 		err := v.StructCtx(ctx, bound)
 		var refused validator.ValidationErrors
@@ -92,7 +92,7 @@ func newValidator(v *validator.Validate) func(context.Context, any) error {
 	}
 }
 
-// describeRule returns a rule's requirement as a predicate; an application would translate it.
+// describeRule returns a text such as "must be more than 0" for a rule. An application may want to translate it.
 func describeRule(f validator.FieldError) string {
 	switch f.Tag() {
 	case "email":

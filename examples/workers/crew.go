@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// variable holds the options of a process that a crew started.
+// variable is the environment variable with the options of a worker process.
 const variable = "LAZYREQ_WORKER"
 
-// options are the options of a worker process.
+// options holds the options of a worker process.
 type options struct {
-	URL   string // of the Redis
+	URL   string // URL of the Redis
 	Name  string
 	Users int
 }
 
-// childOptions returns the options of this process, and whether a crew started it.
+// childOptions returns the options of this process. It returns false if no crew has started the process.
 func childOptions() (o options, child bool) {
 	text, child := os.LookupEnv(variable)
 	if child && json.Unmarshal([]byte(text), &o) != nil {
@@ -32,24 +32,24 @@ func childOptions() (o options, child bool) {
 	return o, child
 }
 
-// crew is the running processes.
+// crew is a group of running worker processes.
 type crew struct {
 	options options
 
-	mu      sync.Mutex // of out
+	mu      sync.Mutex // guards out
 	out     io.Writer
 	started int
 	readers sync.WaitGroup
 }
 
-// member is one process.
+// member is one process of a crew.
 type member struct {
 	name string
 	cmd  *exec.Cmd
 	in   io.Closer // closing it ends the process
 }
 
-// run runs n processes until ctx ends, and kills one at every interval.
+// run keeps n processes running until ctx ends. It kills one of them at each interval every, and starts a new one.
 func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) {
 	var members []*member
 	defer func() {
@@ -58,7 +58,7 @@ func (c *crew) run(ctx context.Context, n int, every time.Duration) (err error) 
 		}
 		c.readers.Wait()
 		for _, m := range members {
-			_ = m.cmd.Wait() // a worker reports its errors in its output
+			_ = m.cmd.Wait() // the error is ignored, since a worker prints its errors
 		}
 	}()
 	for range n {
@@ -107,7 +107,7 @@ func (c *crew) start() (*member, error) {
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	// Wait would close the pipe of StdoutPipe before all is read.
+	// StdoutPipe is no alternative: Wait would close its pipe before all output was read.
 	out, childOut, err := os.Pipe()
 	if err != nil {
 		return nil, err

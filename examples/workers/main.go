@@ -1,6 +1,6 @@
-// Workers runs several processes that share one Redis and some users. One process at a time works for
-// each user. Every two seconds one process is killed and a new one is started, and other processes
-// continue with its users.
+// Workers runs several processes that share one Redis and some users. At any time, one process works for each
+// user. Every two seconds, the program kills one process and starts a new one. Other processes then continue
+// with the killed process's users.
 //
 //	go run ./examples/workers
 //	go run ./examples/workers -processes 6 -users 10 -for 1m
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run starts the worker processes and kills them.
+// run starts the worker processes and kills one of them from time to time.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("workers", flag.ContinueOnError)
 	processes := flags.Int("processes", 4, "number of processes")

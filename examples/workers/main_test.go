@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 var step = regexp.MustCompile(`: (user \d): step (\d+), under number (\d+)`)
 
-// TestItTellsWhatHappens reads the story: each user's steps are counted without a gap by one
-// worker after another, whose numbers grow.
+// TestItTellsWhatHappens checks the program's output. The steps of each user have no gaps, and each new worker of a
+// user has a larger fencing number.
 func TestItTellsWhatHappens(t *testing.T) {
 	t.Setenv("REDIS_URL", "redis://"+testhost.StartRedis(t).Addr)
 	var out bytes.Buffer

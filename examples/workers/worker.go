@@ -15,8 +15,8 @@ import (
 	"github.com/lazyreq/lazyreq/coord/redisstore"
 )
 
-// work is a process of the crew: it waits for the leases of all users and works under those it gets,
-// until ctx or in ends.
+// work is the main function of a worker process. It waits for the leases of all users, and works for the users whose
+// leases it gets. It returns when ctx or in ends.
 func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,7 +35,7 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	leases, err := coord.NewLeases(store, coord.LeaseOptions{
-		Lifetime:    time.Second,     // the users of a killed worker wait this long
+		Lifetime:    time.Second,     // the users of a killed worker wait for this time
 		MaxLifetime: 8 * time.Second, // a worker keeps a user no longer than this
 		Name:        o.Name,
 	})
@@ -50,7 +50,7 @@ func (o options) work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// workForUser works for one user whenever it gets the lease.
+// workForUser works for one user whenever this process gets the user's lease.
 func workForUser(ctx context.Context, leases *coord.Leases, l *ledger) {
 	for ctx.Err() == nil {
 		lease, err := leases.Wait(ctx, l.user)
@@ -71,7 +71,7 @@ func workForUser(ctx context.Context, leases *coord.Leases, l *ledger) {
 	}
 }
 
-// doSteps does some steps of work, each with the lease's fencing number.
+// doSteps does some steps of work. Each step uses the lease's fencing number.
 func doSteps(ctx context.Context, lease *coord.Lease, l *ledger) error {
 	for range 2 + rand.IntN(10) {
 		n, err := l.step(ctx, lease.Number())
@@ -87,7 +87,7 @@ func doSteps(ctx context.Context, lease *coord.Lease, l *ledger) error {
 	return nil
 }
 
-// wait returns after d, or when ctx ends.
+// wait returns after the duration d, or when ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -95,8 +95,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ledger is what a worker writes to. It is fenced: it refuses a number below the largest it has seen,
-// which comes from a worker that has not noticed the end of its lease.
+// ledger is the data that workers write. It refuses a write if the fencing number is below the largest number so far.
+// Such a write comes from a worker that has not noticed the end of its lease.
 type ledger struct {
 	client *redis.Client
 	user   string
