@@ -92,3 +92,30 @@ func TestHashesAreNeverZero(t *testing.T) {
 	log := (*rule)(ofLog.Layout())
 	require.EqualValues(t, 1, log.hash(log.ID))
 }
+
+func TestMadeUpReceipts(t *testing.T) {
+	for name, r := range everyRule(10) {
+		m := newStore(t, Options{Clock: newHand().clock})
+		good := take(t, m, r, "k", 2).Receipt
+		refund := func(c ratelimit.Receipt) bool {
+			res, err := m.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: c})
+			require.NoError(t, err)
+			return res.Allowed
+		}
+		for _, change := range []func(*ratelimit.Receipt){
+			func(c *ratelimit.Receipt) { c.Counter += 2 },
+			func(c *ratelimit.Receipt) { c.N = 0 },
+			func(c *ratelimit.Receipt) { c.N = -1 },
+			func(c *ratelimit.Receipt) { c.N = 3 },
+			func(c *ratelimit.Receipt) { c.At++ },
+			func(c *ratelimit.Receipt) { c.At = -1 << 62 },
+			func(c *ratelimit.Receipt) { c.Generation++ },
+		} {
+			bad := good
+			change(&bad)
+			require.False(t, refund(bad), "%s: %+v", name, bad)
+		}
+		require.EqualValues(t, 8, remaining(t, m, r, "k"), name)
+		require.True(t, refund(good), name)
+	}
+}
