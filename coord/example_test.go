@@ -48,7 +48,7 @@ func ExampleLeases_Run() {
 	err := leases.Run(ctx, "ada", func(ctx context.Context) error {
 		fmt.Println("working")
 		fmt.Println(leases.Run(ctx, "ada", nil) != nil)
-		return ctx.Err() // nil as long as the lease is ours
+		return ctx.Err() // nil if the worker still holds the lease
 	})
 	fmt.Println(err)
 	// Output:

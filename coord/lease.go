@@ -191,7 +191,7 @@ func (l *Lease) hasEndedLocked() bool {
 type leaseContext struct {
 	context.Context
 	lease  *Lease
-	cancel context.CancelCauseFunc // of the inner context
+	cancel context.CancelCauseFunc // cancels the inner context
 }
 
 // Err returns the inner context's error, and ends that context first if the lease has ended.

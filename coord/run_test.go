@@ -74,7 +74,7 @@ func TestRunWithAFailingStore(t *testing.T) {
 		l := newLeases(t, s, o)
 		began := time.Now()
 		err := l.Run(t.Context(), "u", func(ctx context.Context) error {
-			pass(o.Lifetime / 6) // until the middle between two renewals
+			pass(o.Lifetime / 6) // waits until halfway between two renewals
 			for range 5 {
 				s.fail(coord.ErrStore)
 				pass(o.Lifetime / 3)

@@ -13,7 +13,7 @@ type lease struct {
 	id           [16]byte // the ID of the request
 	name         string   // the holder's name
 	number       int64
-	since, until time.Time // until is the time of the release if the lease was released
+	since, until time.Time // the beginning and the end; a release is the end
 }
 
 func (l *lease) heldAt(now time.Time) bool { return l != nil && now.Before(l.until) }

@@ -122,7 +122,7 @@ type arena struct {
 	mu   sync.Mutex
 	n    int // the number of processes that were started
 	run  leaseRun
-	open map[[2]any]*leaseHold // by process and number
+	open map[[2]any]*leaseHold // the holds that were observed so far, by process and number
 }
 
 // run runs the fight. It returns the error of checkLeases.

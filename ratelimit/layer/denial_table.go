@@ -21,7 +21,7 @@ type denial struct {
 	until   time.Duration
 	blocked bool // whether the rule's Block denies all takes
 
-	remaining int64         // as the store reported it
+	remaining int64         // the Remaining that the store reported
 	reset     time.Duration // when the full quota is back
 }
 
@@ -63,7 +63,7 @@ type denialSet struct {
 	// version changes when denials of the set may have become wrong. A result that was requested before the change is
 	// then not added.
 	version atomic.Uint64
-	mu      sync.Mutex // held while the fields above change
+	mu      sync.Mutex // must be held to change the fields above
 	_       [16]byte
 }
 

@@ -70,7 +70,7 @@ func (c *denyCache) callOne(ctx context.Context, op ratelimit.Op, set *denialSet
 	ok, results := false, []ratelimit.Result{{}}
 	q := query{denyCache: c, ops: []ratelimit.Op{op}, results: results, set: set, tag: tag}
 	q.begin()
-	defer func() { q.end(ok) }() // also after a panic
+	defer func() { q.end(ok) }() // runs even if the store panics
 	results[0], err = c.inner.DoOne(ctx, op)
 	ok = err == nil
 	return results[0], err
@@ -97,7 +97,7 @@ func (c *denyCache) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Res
 			rest.add(op, queries[i].from+j)
 		}
 	}
-	defer func() { // also after a panic
+	defer func() { // runs even if the store panics
 		for i := range queries {
 			queries[i].end(ok)
 		}

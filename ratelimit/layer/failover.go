@@ -118,7 +118,7 @@ type failover struct {
 	start   time.Time
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	outage  outage
-	local   *memstore.Store // nil if no rule has the mode Local
+	local   *memstore.Store // counts for the mode Local; nil if no rule can have it
 	known   *denialTable    // the remaining units that the store last reported; nil if local is nil
 
 	lastSuccess atomic.Int64 // the time of the last successful call, in nanoseconds since start

@@ -126,7 +126,7 @@ type outage struct {
 	count atomic.Int64
 	cause atomic.Pointer[error] // the latest failure
 
-	// The other fields are guarded by the breaker's lock.
+	// The fields below are guarded by the breaker's lock.
 	trip   gobreaker.Counts // the counts when the breaker opened
 	since  time.Time
 	before int64 // the value of failover.answered when the breaker opened

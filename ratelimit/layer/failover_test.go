@@ -220,7 +220,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 func TestOldFailuresDoNotCount(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		f.store.setFailure(fails)
-		for range 50 { // at most 9 calls in a second
+		for range 50 { // only 7 or 8 calls fail in each second
 			f.take(gcra(100), "k", 1)
 			<-time.After(130 * time.Millisecond)
 		}

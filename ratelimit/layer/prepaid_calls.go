@@ -15,7 +15,7 @@ type refill struct {
 	void bool          // whether the counter was reset during the call; guarded by prepaidLayer.mu
 
 	done chan struct{} // closed when the call has ended
-	err  error         // read after done is closed
+	err  error         // may be read when done is closed
 }
 
 // startRefill starts a call that takes an allotment and n units for a waiting take. It does nothing if a refill or a
@@ -32,7 +32,7 @@ func (l *prepaidLayer) startRefill(k *keyState, c counter, n int64, now time.Dur
 	k.refill = r
 	l.running.Go(func() {
 		var res ratelimit.Result
-		defer func() { l.finishRefill(k, r, &res) }() // also after runtime.Goexit
+		defer func() { l.finishRefill(k, r, &res) }() // runs even if the store calls runtime.Goexit
 		res, r.err = l.call(r.op)
 	})
 }

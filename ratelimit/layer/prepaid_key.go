@@ -15,17 +15,18 @@ type keyState struct {
 	rule ratelimit.Rule
 	key  string
 
-	allotments []*allotment // at most two, the oldest first
-	refill     *refill      // in flight, nil if there is none
+	allotments []*allotment // at most two; the oldest is the first
+	refill     *refill      // the refill in flight, or nil
 	remaining  int64        // the store's last Remaining, or unknown
 	demand     demand
 	timer      *time.Timer // calls prepaidLayer.expire
 }
 
-// unknown is used instead of a number of units.
+// unknown means that a number of units is not known.
 const unknown = -1
 
-// find returns the state of op's counter. It returns nil if there is none, or if it belongs to another rule.
+// find returns the state of op's counter. It returns nil if there is no state, or if the state belongs to another
+// rule.
 func (l *prepaidLayer) find(op *ratelimit.Op) *keyState {
 	if k := l.keys[counterOf(op)]; k != nil && k.rule == op.Rule {
 		return k

@@ -68,7 +68,8 @@ func TestTwoProcessesReachTheLimit(t *testing.T) {
 		return res
 	}
 	take(limiter(t, newStack(t, server.Client(nil), patient), windowOf(1, time.Hour))) // loads the script
-	for {                                                                              // until a whole round is within a single window
+	// The loop ends when all takes of a round were made within a single window.
+	for {
 		began, before := time.Now(), calls()
 		var res ratelimit.Result
 		for i := range 7 {
