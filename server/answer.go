@@ -100,14 +100,15 @@ func (g *gate) send(a answer) {
 	g.replaced.Store(true)
 }
 
-// ungated writes an answer below the gate.
+// ungated is a writer for answers. It writes to the writer below the gate.
 type ungated struct{ g *gate }
 
 func (u ungated) Header() http.Header         { return u.g.ResponseWriter.Header() }
 func (u ungated) WriteHeader(status int)      { u.g.ResponseWriter.WriteHeader(status) }
 func (u ungated) Write(b []byte) (int, error) { return u.g.writeBody(b) }
 
-// page is the writer that Options.WriteProblem gets. It keeps the response until the properties are committed.
+// page is the writer that Options.WriteProblem gets. It buffers the response, because the properties are committed
+// before it is sent.
 type page struct {
 	g    *gate
 	r    *http.Request

@@ -22,7 +22,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// newBodies returns a server whose handlers read a body that does not come, and its logs.
+// newBodies returns a server and its logs. The handlers try to read a body that the client does not send.
 func newBodies(t *testing.T) (*server.Server, *logs) {
 	srv, l := newServer(t, server.Options{})
 	read := func(w http.ResponseWriter, req *server.Request) error {
@@ -43,8 +43,9 @@ func newBodies(t *testing.T) (*server.Server, *logs) {
 	return srv, l
 }
 
-// If a body was not received in time, the handler's error has the same response as without a body, although net/http
-// cancels the request over HTTP/1. The body's own error is the client's fault.
+// TestErrorsAfterAStalledBody has handlers that wait in vain for a body, and then return different errors. Each
+// error gets its usual response, although net/http cancels the request over HTTP/1. The body's own error is a fault
+// of the client.
 func TestErrorsAfterAStalledBody(t *testing.T) {
 	for protocol, listen := range protocols {
 		for path, want := range map[string]int{"/returned": 408, "/begun": 200, "/ignored": 500} {
@@ -198,8 +199,8 @@ func TestFilesAreGoneAfterTheResponse(t *testing.T) {
 	}
 }
 
-// openIn counts the files of dir that this process has open, including files that no longer have a name. known is
-// false if the system does not tell.
+// openIn returns the number of this process's open files in dir, including deleted files. known is false if the
+// system does not list open files.
 func openIn(tb testing.TB, dir string) (n int, known bool) {
 	tb.Helper()
 	list, err := os.ReadDir("/proc/self/fd")

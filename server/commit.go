@@ -43,7 +43,7 @@ func commitProblem(err error) *Problem {
 	return p
 }
 
-// added returns the lines that are not in before.
+// added returns the elements of lines that are not in before.
 func added(before, lines []string) (fresh []string) {
 	for _, line := range lines {
 		if !slices.Contains(before, line) {

@@ -15,7 +15,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// A Commit function gets the status of the response that goes out if it does not fail.
+// A Commit function gets the status that the response will have if no Commit function fails.
 func TestCommitGetsTheStatus(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	var got []int
@@ -138,8 +138,7 @@ func TestFailedCommitRefusesTheHijack(t *testing.T) {
 	}
 }
 
-// A failed commit is a failure of the server, unless it is a conflict. The problem that its error describes does not
-// matter.
+// A failed commit is a failure of the server, unless it is a conflict. The status in its error is ignored.
 func TestFailedCommitIsAServerError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error

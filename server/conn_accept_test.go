@@ -22,8 +22,8 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// failing is a listener whose first calls of Accept return these errors. A nil error means a successful call. It
-// cannot be the key of a map.
+// failing is a listener. Its first calls of Accept return the errors in errs; a nil error stands for a successful
+// call. A failing cannot be the key of a map.
 type failing struct {
 	*pipes
 	errs []error
@@ -40,7 +40,7 @@ func (f failing) Accept() (net.Conn, error) {
 	return f.pipes.Accept()
 }
 
-// temporary is the error of the system when there are no free file descriptors.
+// temporary is the error of accept if there are no free file descriptors.
 var temporary = &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", syscall.EMFILE)}
 
 func TestAcceptGoesOnAfterATemporaryError(t *testing.T) {

@@ -161,8 +161,7 @@ func TestConnRateLimitByPeer(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// A raw connection has only an address, if any. A property that needs a request fails with an error, and no write is
-// lost silently.
+// On a raw connection, a property that needs an HTTP request fails with an error. A write to the session fails, too.
 func TestConnHasNoRequest(t *testing.T) {
 	peer, header := policy(t, "peer"), policy(t, "header")
 	header.Key = ratelimit.ByHeader("X-Api-Key")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// piece is the number of bytes that are written under one deadline. Half of Options.WriteTimeout or more is left at
-// its start. See [boundUnsent] for how much the client has to read in this time.
+// piece is the number of bytes that are written before the deadline is checked again. At the start of a piece, at
+// least half of Options.WriteTimeout is left. See [boundUnsent] for how much the client has to read in this time.
 const piece = 64 << 10
 
 // writeDeadline gives each piece of a response its own deadline. The zero value does not change deadlines.
@@ -45,7 +45,7 @@ func (d *writeDeadline) extend(w http.ResponseWriter) {
 	}
 }
 
-// suspend is called after a write.
+// suspend is called after a write. Over HTTP/2, it removes the deadline.
 func (d *writeDeadline) suspend(w http.ResponseWriter) {
 	if d.timeout > 0 && d.perStream {
 		d.until = time.Time{}

@@ -20,10 +20,10 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// download is larger than what goes out under one deadline.
+// download is a body that is written in many pieces, each with its own deadline.
 var download = bytes.Repeat([]byte("0123456789abcdef"), 100<<10)
 
-// writeAll has the ways in which a handler can send the header and the body.
+// writeAll contains functions that send download in different ways.
 var writeAll = map[string]func(w http.ResponseWriter) error{
 	"Write": func(w http.ResponseWriter) error { _, err := w.Write(download); return err },
 	"ReadFrom": func(w http.ResponseWriter) error {
@@ -103,7 +103,8 @@ func TestStalledReaderIsCut(t *testing.T) {
 	}
 }
 
-// Events can be far apart, and a handler can take a long time before it writes.
+// TestEventsAreStreamedForLong checks that a handler may pause for minutes between writes, and for an hour at the
+// end.
 func TestEventsAreStreamedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, l := newServer(t, server.Options{})
@@ -180,8 +181,8 @@ func TestDeadlinesOverHTTP2(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
-// An upload has the time that its route gives it, on a server with default timeouts, and its response comes after
-// that.
+// An upload may take as long as its route's ReadTimeout allows, which is longer than the server's. Then the response
+// is sent.
 func TestUploadUnderRouteReadTimeout(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"in time": 4 * time.Minute, "too slow": 6 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestUploadUnderRouteReadTimeout(t *testing.T) {
 	}
 }
 
-// sendfile sends a file, or a part of a file, in pieces.
+// Files and ranges of files are complete, although sendfile sends them in pieces.
 func TestFilesAreSentInPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, download, 0o600))

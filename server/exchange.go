@@ -17,8 +17,8 @@ import (
 // exchange is one request and its response in one allocation: the context with the properties, the handler's Request,
 // and the gate of the response. Its size is limited to 512 bytes, because larger allocations are slower.
 //
-// It is a context between that of the connection and that of the properties, so it can be found from every context of
-// the request.
+// An exchange is also a context, the parent of the context with the properties. So every context of the request
+// leads to it.
 type exchange struct {
 	context.Context
 	srv  *Server
@@ -54,7 +54,7 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// begin initializes x and returns r with its context.
+// begin initializes x and returns a copy of r whose context has the properties.
 func (x *exchange) begin(s *Server, w http.ResponseWriter, r *http.Request) *http.Request {
 	x.Context, x.srv = r.Context(), s
 	x.host.Init(x, s.reg)
@@ -98,7 +98,8 @@ func (x *exchange) request(r *http.Request) *Request {
 	return req
 }
 
-// complete is called when the handler has returned. It commits a response without a body.
+// complete is called when the handler has returned. If the handler has sent nothing, complete commits, and net/http
+// sends a response without a body.
 func (x *exchange) complete() {
 	if !x.gate.wroteHeader.Load() {
 		x.gate.open(http.StatusOK, true)

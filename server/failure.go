@@ -36,7 +36,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// respond makes err the response to r, for the handler that writes to g.
+// respond answers r with the problem of err. g is the gate of the handler that has failed.
 func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	if isNil(err) {
 		return
@@ -64,8 +64,8 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	}
 }
 
-// abandoned reports whether a middleware has cancelled the handler and answers in its place, as [http.TimeoutHandler]
-// does. The handler's output is then still in a buffer, or its writer accepts no more.
+// abandoned reports whether a middleware has cancelled the handler and answers in its place, as
+// [http.TimeoutHandler] does. In this case the handler's output is still in a buffer, or its writer accepts no more.
 func (g *gate) abandoned(r *http.Request) bool {
 	if g.nested == nil || r.Context().Err() == nil || g.x.host.Err() != nil {
 		return false
@@ -120,7 +120,7 @@ func (s *Server) logPanic(ctx context.Context, v any, attrs ...any) {
 	s.log.ErrorContext(ctx, "panic", attrs...)
 }
 
-// requestBody is the body of a request as it comes from the client.
+// requestBody is the body that the client sends. It records its end.
 type requestBody struct {
 	io.ReadCloser
 	ended atomic.Bool // it was read to its end
@@ -141,7 +141,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watchBody replaces the body of r by x.body. Nested servers share it.
+// watchBody replaces the body of r with x.body. Nested servers share one requestBody.
 func (x *exchange) watchBody(r *http.Request) {
 	if outer := exchangeOf(x.Context); outer != nil {
 		x.body = outer.body

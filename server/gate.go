@@ -154,8 +154,8 @@ func (g *gate) CloseNotify() <-chan bool {
 // Unwrap gives [http.ResponseController] the methods that the gate lacks.
 func (g *gate) Unwrap() http.ResponseWriter { return g.ResponseWriter }
 
-// observed returns the observation that counts the response. It is nil for a nested gate, whose output passes another
-// gate.
+// observed returns the observation that counts the response. For a nested gate it returns nil, because the outer
+// gate counts the same output.
 func (g *gate) observed() *observation {
 	if g.nested != nil {
 		return nil
@@ -180,8 +180,8 @@ func (g *gate) ensureOpen() error {
 	return nil
 }
 
-// open commits and sends the header. If implicit is set, net/http sends it later and knows then that there is no
-// body.
+// open commits and sends the header. If implicit is set, net/http sends the header itself, because it then knows
+// that there is no body.
 func (g *gate) open(status int, implicit bool) {
 	if g.replaced.Load() {
 		return

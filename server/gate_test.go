@@ -21,7 +21,8 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// ways returns all the ways in which a handler can send the header. Each returns the writer's error, if it has one.
+// ways returns functions that send the header in all possible ways. They return the error of the writer if it has
+// one.
 func ways(tb testing.TB) map[string]func(w http.ResponseWriter) error {
 	path := filepath.Join(tb.TempDir(), "file")
 	require.NoError(tb, os.WriteFile(path, []byte("body"), 0o600))
@@ -127,7 +128,7 @@ func TestReadFromPassesTheFileOn(t *testing.T) {
 	require.Equal(t, struct{ io.Reader }{f}, w.src)
 	require.Equal(t, "body", w.Body.String())
 
-	// A writer that cannot read is written to.
+	// Without a ReaderFrom below, the gate uses Write.
 	_, err = f.Seek(0, io.SeekStart)
 	require.NoError(t, err)
 	require.Equal(t, "body", ask(srv, "GET", "/").body)
@@ -188,7 +189,7 @@ type hijackable struct{ *httptest.ResponseRecorder }
 
 func (hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, nil }
 
-// A session that is written after Early Hints gets its cookie, but not with the hints.
+// Early Hints commit nothing: a session that is written afterwards still gets its cookie.
 func TestInformationalResponsesCommitNothing(t *testing.T) {
 	field := session.NewField[string]("informed")
 	srv, l := newServer(t, server.Options{})

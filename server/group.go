@@ -99,7 +99,7 @@ func (g *Group) add(pattern string, given any, options []RouteOption, h http.Han
 	s.routesMu.Unlock()
 }
 
-// around returns h, which needs a gate, within the middleware of g.
+// around returns h inside the middleware of g. The writer that h gets is a gate.
 func (g *Group) around(pattern string, h http.Handler) http.Handler {
 	if len(g.use) == 0 {
 		return h
@@ -113,7 +113,7 @@ func (g *Group) around(pattern string, h http.Handler) http.Handler {
 	return around
 }
 
-// join returns a pattern or a prefix with the prefix of g.
+// join returns a pattern or a prefix, preceded by the prefix of g.
 func (g *Group) join(pattern string) string {
 	if g.prefix == "" {
 		return pattern

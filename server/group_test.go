@@ -132,8 +132,7 @@ func TestRefusedGroups(t *testing.T) {
 	require.PanicsWithValue(t, `server: group "/outer/": Use after a route or a group`, func() { outer.Use(compress) })
 }
 
-// A middleware may replace the writer and even lose the context. In the latter case, the server begins the request
-// again.
+// A middleware may replace the writer. If it replaces the context, the server begins the request again.
 func TestMiddlewareThatReplacesTheWriter(t *testing.T) {
 	lose := middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(passer{w}, r.WithContext(context.Background()))

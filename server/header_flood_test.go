@@ -20,7 +20,8 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// flooded serves GET / on a listener that counts what the server reads, and counts the handler's calls.
+// flooded serves GET / until the end of the test. read counts the bytes that the server reads, and called counts the
+// handler's calls.
 func flooded(t *testing.T, serve func(*server.Server, net.Listener) error) (addr string, read, called *atomic.Int64) {
 	srv, _ := newServer(t, server.Options{IdleTimeout: 500 * time.Millisecond})
 	called = new(atomic.Int64)
@@ -31,7 +32,7 @@ func flooded(t *testing.T, serve func(*server.Server, net.Listener) error) (addr
 	return inner.Addr().String(), &l.read, called
 }
 
-// The server reads only MaxHeaderBytes of a header and what it buffers, and answers with 431.
+// If a header is longer than MaxHeaderBytes, the server stops reading soon and answers 431.
 func TestHeaderFloodsAreRefused(t *testing.T) {
 	releases(t)
 	addr, read, called := flooded(t, (*server.Server).Serve)
@@ -75,13 +76,13 @@ func TestHeaderFloodsAreRefused(t *testing.T) {
 	require.Less(t, liveHeap()-before, int64(clients*64<<10), "what the headers took is garbage")
 }
 
-// A header block over HTTP/2 is limited, too, whether it never ends (the CONTINUATION flood) or is short but expands
-// to much more (the HPACK bomb). Empty CONTINUATION frames need no memory, and net/http reads them until the
-// IdleTimeout.
+// Header blocks over HTTP/2 are limited, too: endless ones (the CONTINUATION flood) and short ones that expand to
+// long headers (the HPACK bomb). net/http ignores empty CONTINUATION frames until the IdleTimeout, because they need
+// no memory.
 func TestHTTP2HeaderFloodsAreRefused(t *testing.T) {
 	releases(t)
 	const clients = 10
-	// A field of 3 KiB in the dynamic table, and then one byte for each repetition.
+	// bomb adds a field of 3 KiB to the dynamic table. One byte then repeats this field.
 	bomb := "\x40\x01a\x7f\x81\x17" + strings.Repeat("v", 3072)
 	for name, tt := range map[string]struct {
 		first, next string
@@ -138,7 +139,8 @@ func TestHTTP2HeaderFloodsAreRefused(t *testing.T) {
 	}
 }
 
-// responseTo reads frames until the header of the response on a stream, and returns it. At the end it returns nil.
+// responseTo reads frames until the header of the response on a stream, and returns this frame. If the connection
+// ends before, it returns nil.
 func responseTo(r io.Reader, stream uint32) *h2Frame {
 	for {
 		f, err := readFrame(r)
@@ -185,7 +187,7 @@ func readFrame(r io.Reader) (h2Frame, error) {
 	return f, err
 }
 
-// The start of a header block in HPACK: indexed fields, and :path and :authority as they are.
+// These header blocks in HPACK have a GET or a POST to "/" of the host x.
 const (
 	getBlock  = "\x82\x87\x84\x01\x01x"
 	postBlock = "\x83\x87\x84\x01\x01x"
@@ -201,5 +203,5 @@ func dialH2(t *testing.T, url string) net.Conn {
 	return c
 }
 
-// h2Start is the preface and the settings of a client.
+// h2Start returns the preface and the settings of a client.
 func h2Start() []byte { return appendFrame([]byte(preface), frameSettings, 0, 0, "") }

@@ -21,14 +21,15 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// shutdown begins a Shutdown and sends its result to the channel.
+// shutdown calls Shutdown on another goroutine and returns a channel that gets its result.
 func shutdown(ctx context.Context, srv *server.Server) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Shutdown(ctx) }()
 	return done
 }
 
-// pending checks, in a synctest bubble, that all goroutines are blocked and the Shutdown still waits.
+// pending waits until all goroutines of the synctest bubble are blocked, and checks that the Shutdown has not
+// returned.
 func pending(t *testing.T, done <-chan error) {
 	t.Helper()
 	synctest.Wait()
@@ -138,7 +139,8 @@ func TestCleanUpsDoNotDelayTheResponse(t *testing.T) {
 	}
 }
 
-// A server that is mounted in another continues after its Shutdown. Its requests are cleaned up before they return.
+// A server within another http.Server still works after its own Shutdown. It then finishes each request before
+// ServeHTTP returns.
 func TestRequestsAfterShutdownAreCleanedUpAtOnce(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	closed := false
@@ -333,7 +335,7 @@ func TestRunUntilReturnsTheErrorOfServing(t *testing.T) {
 	require.NoError(t, srv.RunUntil(ended, func() error { return srv.ListenAndServe("127.0.0.1:0") }))
 }
 
-// Every response after Shutdown has begun announces that its connection ends.
+// After the beginning of a Shutdown, every response says that its connection is going to end.
 func TestShutdownIsAnnounced(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	asked, release := make(chan struct{}), make(chan struct{})

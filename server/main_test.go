@@ -68,7 +68,7 @@ func (l *logs) at(level string) []map[string]any {
 	return found
 }
 
-// only returns the only error that was logged.
+// only returns the line of the only error in the log.
 func (l *logs) only(tb testing.TB) map[string]any {
 	tb.Helper()
 	lines := l.at("ERROR")
@@ -100,7 +100,7 @@ func askAs(h http.Handler, cookie *http.Cookie, method, target string) answer {
 	return send(h, r)
 }
 
-// request sends one over a connection.
+// request sends a request over a connection and returns the response.
 func request(tb testing.TB, c *http.Client, method, url string) (answer, error) {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(tb.Context(), method, url, nil)
@@ -118,7 +118,7 @@ func do(c *http.Client, r *http.Request) (answer, error) {
 	return answer{res, string(body)}, err
 }
 
-// leave sends a request whose client leaves once the channel is closed or gets a value.
+// leave sends a request. Its client leaves once the channel when is closed or gets a value.
 func leave(t *testing.T, c *http.Client, r *http.Request, when <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,8 +129,8 @@ func leave(t *testing.T, c *http.Client, r *http.Request, when <-chan struct{}) 
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// complaints is a log for net/http that fails the test. The gate prevents everything about which net/http would
-// complain.
+// complaints is net/http's error log. Each line fails the test, because the gate must prevent all misuse of
+// net/http.
 type complaints struct{ testing.TB }
 
 func (c complaints) Write(p []byte) (int, error) {
@@ -144,7 +144,7 @@ func listen(tb testing.TB, h http.Handler) (url string, c *http.Client) {
 	return protocols["HTTP/1"](tb, h)
 }
 
-// listenItself serves srv on the server's own listener until the test ends.
+// listenItself serves srv with its method Serve until the test ends.
 func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	tb.Helper()
 	l := listenTCP(tb)
@@ -154,7 +154,7 @@ func listenItself(tb testing.TB, srv *server.Server) (url string, c *http.Client
 	return "http://" + l.Addr().String(), &http.Client{Transport: transport}
 }
 
-// h2Server serves srv itself over HTTP/2.
+// h2Server serves srv with its method ServeTLS until the test ends. The client uses HTTP/2.
 func h2Server(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	tb.Helper()
 	files := newPEMFiles(tb, newPair(tb, "127.0.0.1"))
@@ -165,7 +165,8 @@ func h2Server(tb testing.TB, srv *server.Server) (url string, c *http.Client) {
 	return "https://" + l.Addr().String(), &http.Client{Transport: tr}
 }
 
-// listenTCP listens as ListenAndServe does. Pipes lack addresses, buffers and resets.
+// listenTCP returns a listener like that of ListenAndServe. Some tests need TCP because pipes have no addresses,
+// buffers and resets.
 func listenTCP(tb testing.TB) net.Listener {
 	tb.Helper()
 	l, err := graceful.Listen("127.0.0.1:0")
@@ -190,7 +191,7 @@ var endings = map[string]func(*server.Server) error{
 	"Close":    (*server.Server).Close,
 }
 
-// protocols has functions that serve as listen does.
+// protocols maps a protocol to a function that serves h over it until the test ends.
 var protocols = map[string]func(tb testing.TB, h http.Handler) (url string, c *http.Client){
 	"HTTP/1": func(tb testing.TB, h http.Handler) (string, *http.Client) {
 		return started(tb, h, (*httptest.Server).Start)
@@ -219,7 +220,7 @@ func requireProblem(tb testing.TB, status int, members string, res answer) {
 	require.EqualValues(tb, len(res.body), res.ContentLength)
 }
 
-// mark is a property that leaves a line in the header when it is committed.
+// mark is a property whose Commit function adds a header field.
 var mark = reqctx.NewKey[string]("mark")
 
 func provideMark(srv *server.Server) {
@@ -229,7 +230,7 @@ func provideMark(srv *server.Server) {
 	})
 }
 
-// marked makes h read the property first.
+// marked returns a handler that reads mark and then calls h.
 func marked(h server.HandlerFunc) server.HandlerFunc {
 	return func(w http.ResponseWriter, req *server.Request) error {
 		if _, err := mark.Get(req.Context()); err != nil {
@@ -239,7 +240,7 @@ func marked(h server.HandlerFunc) server.HandlerFunc {
 	}
 }
 
-// pipes is a listener without sockets, for bubbles of synctest.
+// pipes is a listener whose connections are made by net.Pipe. Unlike sockets, they work in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	over  chan struct{}

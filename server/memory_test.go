@@ -28,8 +28,8 @@ import (
 	"github.com/lazyreq/lazyreq/session/memstore"
 )
 
-// memoryLoad returns the number of clients and the number that the stores remember. These are small for a run of
-// seconds, and the defaults for the minutes of LAZYREQ_TORTURE.
+// memoryLoad returns the number of clients, the number of sessions and counters that the stores can hold, and the
+// minimum duration of the load. The numbers are small unless LAZYREQ_TORTURE is set.
 func memoryLoad(t *testing.T) (clients, remembered int, atLeast time.Duration) {
 	if testenv.IsLong() {
 		return 10_000_000, 100_000, testenv.Duration(t, 0)
@@ -180,8 +180,8 @@ func TestThousandsOfIdleConnections(t *testing.T) {
 	}
 }
 
-// openConns opens connections, sends a request on each if it has one, reports "open" when it has the responses, and
-// "all closed" when the server has closed every connection.
+// openConns opens connections and sends the given request, if any, on each of them. It prints "open" after the last
+// response, and "all closed" after the server has closed every connection.
 func openConns(arg string, _ io.Reader, out io.Writer) {
 	var n int
 	var addr, send string
@@ -222,8 +222,7 @@ func openConns(arg string, _ io.Reader, out io.Writer) {
 	fmt.Fprintln(out, "all closed")
 }
 
-// releases checks that the process has as many goroutines and file descriptors after the test and its clean-ups as
-// now, or fewer.
+// releases checks at the end of the test that the process has no more goroutines and file descriptors than now.
 func releases(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the runtime's own descriptors are there from now on
@@ -273,7 +272,7 @@ func (c countedReads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// liveHeap returns the bytes that the program's objects and stacks take.
+// liveHeap returns the number of bytes in live objects and stacks.
 func liveHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

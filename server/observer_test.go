@@ -25,14 +25,14 @@ import (
 	"github.com/lazyreq/lazyreq/server/inspect"
 )
 
-// seenRequest is what an observer got of a request.
+// seenRequest contains what an observer has learned about a request.
 type seenRequest struct {
 	server.RequestInfo
 	states    map[string]reqctx.State
 	decisions []ratelimit.Decision
 }
 
-// watcher is an observer that keeps what it gets.
+// watcher is an observer that records its calls.
 type watcher struct {
 	mu       sync.Mutex
 	calls    []string
@@ -65,7 +65,7 @@ func (w *watcher) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	w.requests = append(w.requests, r)
 }
 
-// last returns the only request since the last call.
+// last returns the only request since the previous call of last.
 func (w *watcher) last(t *testing.T) seenRequest {
 	t.Helper()
 	w.mu.Lock()
@@ -198,7 +198,7 @@ func TestSeveralObservers(t *testing.T) {
 	require.Equal(t, []string{"second start", "third start", "third end", "second end", "first request", "second request", "third request"}, log.calls)
 }
 
-// ends is an observer with the one method that all have.
+// ends is an observer that implements only RequestEnd.
 type ends struct {
 	log  *watcher
 	name string
@@ -219,7 +219,7 @@ func (n named) ResolveStart(ctx context.Context, _ string) context.Context {
 func (n named) ResolveEnd(context.Context, string, time.Duration, error) { n.note(n.name + "end") }
 func (n named) RequestEnd(context.Context, server.RequestInfo)           { n.note(n.name + "request") }
 
-// nilError panics in Error if the pointer is nil, as a typed nil returned as an error does.
+// nilError is an error type whose Error method panics for a nil pointer.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
@@ -232,7 +232,8 @@ func (*panickingObserver) ResolveStart(context.Context, string) context.Context 
 func (*panickingObserver) ResolveEnd(context.Context, string, time.Duration, error) { panic("end") }
 func (*panickingObserver) RequestEnd(context.Context, server.RequestInfo)           { panic("request") }
 
-// The response and the clean-up are the same as without observers.
+// TestObserversDoNotChangeARequest checks that responses and clean-ups are the same with an inspector, with a
+// panicking observer, and without observers.
 func TestObserversDoNotChangeARequest(t *testing.T) {
 	inspector, err := inspect.New(inspect.Options{})
 	require.NoError(t, err)

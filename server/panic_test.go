@@ -18,7 +18,7 @@ import (
 
 const internalError = `{"status":500,"title":"Internal Server Error"}`
 
-// resolving provides a property that calls fn to resolve. With a timeout, it is resolved on a separate goroutine.
+// resolving provides mark, whose Resolve function calls fn. With a timeout, fn runs on a separate goroutine.
 func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	reqctx.Provide(srv.Registry(), mark, reqctx.Prop[string]{
 		Resolve: func(context.Context) (string, error) { fn(); return "", nil },
@@ -26,7 +26,7 @@ func resolving(srv *server.Server, timeout time.Duration, fn func()) {
 	})
 }
 
-// explode panics. The logged stack must contain its name.
+// explode panics. Tests look for its name in the logged stack.
 func explode() { panic("boom") }
 
 func exit() { runtime.Goexit() }
@@ -107,7 +107,7 @@ func TestGoexitEndsTheConnection(t *testing.T) {
 	}
 }
 
-// After the header, the only possible answer is to cut the connection.
+// If a handler fails after it has sent the header, the connection is cut.
 func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end    func(w http.ResponseWriter, req *server.Request) error
@@ -143,7 +143,7 @@ func TestPanicAfterTheHeaderCutsTheConnection(t *testing.T) {
 	}
 }
 
-// A handler that recovers from a panic of a Commit function cannot respond after all.
+// If a handler recovers a panic of a Commit function and goes on to write, the response is still a 500.
 func TestRecoveredCommitPanicIsStillAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provide(srv, func(http.Header) error { panic("boom") }, nil)
@@ -170,7 +170,7 @@ type explodingError struct{}
 
 func (explodingError) Error() string { panic("boom") }
 
-// panicPhase is a server with a panic in one phase of every request to /path.
+// panicPhase describes a server whose requests to /path panic in one phase.
 type panicPhase struct {
 	prop   reqctx.Prop[string] // of mark, with a Resolve unless it has one
 	use    func(http.Handler) http.Handler

@@ -25,7 +25,7 @@ var (
 	flags   = reqctx.NewKey[string]("flags")
 )
 
-// provideBoth provides account and flags, 2 ms each, and returns how often they were resolved.
+// provideBoth provides account and flags, which take 2 ms each. It returns the counter of their resolutions.
 func provideBoth(srv *server.Server) (calls *atomic.Int32) {
 	calls = new(atomic.Int32)
 	takes := func(v string) reqctx.Prop[string] {
@@ -127,8 +127,8 @@ var (
 	stuck     = reqctx.NewKey[int]("stuck")
 )
 
-// provideStuck provides stuck, which sends the error of its context when that has ended. It then returns, or waits
-// for release if it does not heed its context.
+// provideStuck provides stuck, whose Resolve function waits for the end of its context and then sends the context's
+// error to canceled. If heeds is false, Resolve then waits until release is closed.
 func provideStuck(srv *server.Server, heeds bool) (canceled chan error, release chan struct{}) {
 	canceled, release = make(chan error, 1), make(chan struct{})
 	reqctx.Provide(srv.Registry(), stuck, reqctx.Prop[int]{Resolve: func(ctx context.Context) (int, error) {

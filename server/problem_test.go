@@ -20,7 +20,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// teller is an error that determines its response.
+// teller is an error whose method Problem determines the response.
 type teller struct {
 	status  int
 	members map[string]any
@@ -105,7 +105,7 @@ func TestProblemOfError(t *testing.T) {
 	}
 }
 
-// A handler may return its variable of type *Problem.
+// A handler may return a nil *Problem, which is not an error.
 func TestNilProblem(t *testing.T) {
 	var p *server.Problem
 	require.Nil(t, server.ProblemOf(p))

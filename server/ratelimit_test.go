@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// calls counts what a store is asked.
+// calls is a store that records the keys of its calls.
 type calls struct {
 	ratelimit.Store
 	keys []string
@@ -42,7 +42,7 @@ func eager(t *testing.T, store ratelimit.Store, p *ratelimit.Policy) func(http.H
 	return m
 }
 
-// taking returns a handler that takes from the policy p, as a helper function of an application might.
+// taking returns a standard handler that takes from p and checks how many units remain.
 func taking(t *testing.T, p *ratelimit.Policy, remaining int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		res, err := p.Take(r.Context())
@@ -95,7 +95,7 @@ func TestMiddlewareAndServerChargeOnce(t *testing.T) {
 	}
 }
 
-// A middleware's charge is refunded only once, even if several contexts lead to it.
+// A middleware's charge is refunded only once, even if Refund is called with several contexts.
 func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	srv, _ := newServer(t, server.Options{})
@@ -156,8 +156,7 @@ func TestMiddlewareAroundAServerWithThePolicy(t *testing.T) {
 	require.Len(t, own.keys, 1)
 }
 
-// In TestSeveralPoliciesAreListed, the policies of the middleware and of the server differ, so the request has more
-// than one.
+// If the policies of the middleware and of the server differ, ratelimit.From returns an error that lists both.
 func TestSeveralPoliciesAreListed(t *testing.T) {
 	store, p, other := newCalls(t), policy(t, "p"), policy(t, "other")
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}, RateLimitStore: store})
@@ -199,7 +198,7 @@ func TestBySession(t *testing.T) {
 	require.Equal(t, 200, askAs(srv, login2(t, srv), "GET", "/take").StatusCode, "another session")
 }
 
-// TestByUser has two users. One of them logs in twice.
+// TestByUser checks that the two sessions of one user share a key, and that another user has a different key.
 func TestByUser(t *testing.T) {
 	store, p := newCalls(t), policy(t, "p")
 	p.Key = server.ByUser()

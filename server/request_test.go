@@ -24,7 +24,7 @@ func policy(tb testing.TB, name string) *ratelimit.Policy {
 	return &ratelimit.Policy{Name: name, Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP()}
 }
 
-// The standard request is all there.
+// A Request has all fields and methods of the standard request.
 func TestRequestIsTheStandardRequest(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	srv.HandleFunc("POST /users/{id}", func(w http.ResponseWriter, req *server.Request) error {

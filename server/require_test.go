@@ -32,7 +32,7 @@ func (r role) Require(ctx context.Context) error {
 	return err
 }
 
-// steps notes in which order things happen.
+// steps records the order of events.
 type steps struct {
 	mu   sync.Mutex
 	list []string
@@ -44,7 +44,7 @@ func (s *steps) add(step string) {
 	s.list = append(s.list, step)
 }
 
-// taken returns the steps since the last call.
+// taken returns and removes the recorded steps.
 func (s *steps) taken() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *steps) taken() []string {
 	return list
 }
 
-// middleware returns a middleware that notes a name.
+// middleware returns a middleware that records name.
 func (s *steps) middleware(name string) func(http.Handler) http.Handler {
 	return middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		s.add(name)
@@ -61,7 +61,7 @@ func (s *steps) middleware(name string) func(http.Handler) http.Handler {
 	})
 }
 
-// property provides a property that takes d and then has the error.
+// property provides a property whose Resolve function takes d and returns err.
 func (s *steps) property(srv *server.Server, name string, d time.Duration, err error) reqctx.Key[string] {
 	key := reqctx.NewKey[string](name)
 	reqctx.Provide(srv.Registry(), key, reqctx.Prop[string]{Vary: []string{"X-" + name}, Resolve: func(ctx context.Context) (string, error) {
@@ -299,7 +299,7 @@ func TestUnknownRequirementsPanic(t *testing.T) {
 	require.PanicsWithValue(t, "server: Require: item 0 is nil", func() { server.Requiring((*ratelimitLike)(nil)) })
 }
 
-// ratelimitLike is a requirement with pointer methods.
+// ratelimitLike is a requirement whose pointer may be nil, as that of a policy.
 type ratelimitLike struct{ denial }
 
 func TestRequirementsAllocateNoMoreThanResolve(t *testing.T) {

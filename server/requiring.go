@@ -120,7 +120,7 @@ func (s *Server) check(at string, o RouteOption) {
 	}
 }
 
-// before returns a handler that applies o and then calls next.
+// before returns a handler that starts the prefetches, requires the items, and then calls next.
 func (o RouteOption) before(next http.Handler) http.Handler {
 	if len(o.prefetch)+len(o.require) == 0 {
 		return next

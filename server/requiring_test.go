@@ -16,7 +16,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// book is the id in the path, which only the router's copy of the request has.
+// book is a property that reads the path value id. Only the router's copy of the request has path values.
 var book = reqctx.NewKey[string]("book")
 
 func provideBook(srv *server.Server) {
@@ -106,8 +106,8 @@ func TestStrangersAreNotCharged(t *testing.T) {
 	require.Equal(t, 401, ask(srv, "GET", "/together").StatusCode)
 }
 
-// A policy whose key is in the body runs on the handler's goroutine if it is the only item, so that an error is sent
-// even if the body has not been read.
+// If a policy is the only item of a Require, it runs on the handler's goroutine. So its key may read the body, and
+// errors are still sent.
 func TestLimitByTheBody(t *testing.T) {
 	user := reqctx.NewKey[string]("user of the body")
 	p := policy(t, "p")

@@ -41,7 +41,7 @@ func (b *brokenSessions) Commit(ctx context.Context, d storage.Delta) error {
 	return b.Store.Commit(ctx, d)
 }
 
-// backend is where a server of these tests keeps its sessions and counters.
+// backend contains the stores of a server.
 type backend struct {
 	sessions session.Store
 	counters ratelimit.Store
@@ -71,7 +71,7 @@ func onRedis(t *testing.T) backend {
 	return backend{sessions, counters, writes, s}
 }
 
-// countedConn counts what is written to it: a write is a packet, or more.
+// countedConn counts its writes. A write is one packet or more.
 type countedConn struct {
 	net.Conn
 	writes *atomic.Int64
@@ -82,7 +82,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// newStored returns a server on b with plentyPolicy.
+// newStored returns a server that has the stores of b and plentyPolicy.
 func newStored(t *testing.T, b backend) (*server.Server, *logs) {
 	return newServer(t, server.Options{
 		Session: session.Options{Cookie: session.Cookie{Insecure: true}}, SessionStore: b.sessions,
@@ -154,7 +154,7 @@ func TestWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
 	}
 }
 
-// heldSessions is a store that doesn't save or end sessions before hold returns.
+// heldSessions is a store that calls hold before it saves or ends a session.
 type heldSessions struct {
 	session.Store
 	hold atomic.Pointer[func()]
@@ -176,7 +176,7 @@ func (s *heldSessions) Destroy(ctx context.Context, l storage.Locator, d storage
 	return s.Store.Destroy(ctx, l, d)
 }
 
-// leaving is a server with a session, and a handler that works on it for a client that leaves.
+// leaving is a server whose client leaves while a handler uses the session.
 type leaving struct {
 	*server.Server
 	logs  *logs
@@ -203,7 +203,8 @@ func newLeaving(t *testing.T) *leaving {
 	return s
 }
 
-// serve runs act for a client that leaves: during the store's call if late, and otherwise before act. Then it saves.
+// serve runs act in a handler whose client leaves. If late is set, the client leaves during the store's call, and
+// otherwise before act.
 func (s *leaving) serve(t *testing.T, act func(session.Session) error, loaded, late bool) {
 	began, acted := make(chan struct{}), make(chan error, 1)
 	s.HandleFunc("POST /act", func(w http.ResponseWriter, req *server.Request) error {

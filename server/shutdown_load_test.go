@@ -21,7 +21,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// load records the requests that clients have sent to a server. Each has a different number.
+// load sends numbered requests and records what has become of them.
 type load struct {
 	sent         atomic.Int64
 	began, ended sync.Map // numbers of the requests whose handlers have begun and have returned
@@ -80,7 +80,8 @@ func (l *load) check(t *testing.T) {
 	t.Logf("%d requests were answered, %d connections refused", began, l.refused.Load())
 }
 
-// getRaw sends one request on a connection, dialled if it is nil, and returns the connection if it can be used again.
+// getRaw sends a request and returns the response's body. If conn is nil, getRaw dials. It also returns the
+// connection, or nil if the connection cannot be used again.
 func getRaw(addr, n, fields string, conn *net.TCPConn) (string, *net.TCPConn, error) {
 	if conn == nil {
 		c, err := net.Dial("tcp", addr)

@@ -135,7 +135,7 @@ func requireCut(t *testing.T, clients []*slowClient, url string, c *http.Client)
 // maxStreams is the number of requests that net/http by default handles at the same time on an HTTP/2 connection.
 const maxStreams = 250
 
-// rapidReset opens n streams and resets each at once, or fewer if the server ends the connection.
+// rapidReset opens n streams and resets each of them at once. It stops if the server ends the connection.
 func rapidReset(c net.Conn, n int) {
 	b := h2Start()
 	for i := range n {
@@ -152,9 +152,9 @@ func rapidReset(c net.Conn, n int) {
 	}
 }
 
-// A client that opens and resets streams as fast as it can (CVE-2023-44487) doesn't have more than maxStreams
-// requests handled at once: its handlers go on after the reset if they don't watch their context. More that wait for
-// them end the connection. Other clients are served meanwhile.
+// A client opens and resets streams as fast as it can (CVE-2023-44487). The server runs at most maxStreams of its
+// requests at the same time, even if their handlers ignore the reset. If too many requests wait, the server ends the
+// connection. Other clients are served meanwhile.
 func TestRapidResets(t *testing.T) {
 	const attackers = 4
 	for name, deaf := range map[string]bool{"handlers that heed the reset": false, "handlers that go on": true} {

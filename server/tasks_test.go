@@ -21,8 +21,8 @@ import (
 	sessionstore "github.com/lazyreq/lazyreq/session/redisstore"
 )
 
-// A request uses Redis while its tasks run until its end. They do not delay the response. The stores give up after a
-// second.
+// Tasks that run until the end of their request do not delay the response, even if the handler uses Redis. The
+// stores give up after a second.
 func TestTasksDelayNoResponse(t *testing.T) {
 	client := testhost.StartRedis(t).Client(nil)
 	sessions, err := sessionstore.New(client, sessionstore.Options{Timeout: time.Second})

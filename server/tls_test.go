@@ -24,7 +24,7 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// pair is a self-signed certificate and its key. Pairs whose names have the same length have the same size.
+// pair is a self-signed certificate and its key.
 type pair struct{ cert, key []byte }
 
 func newPair(tb testing.TB, name string) pair {
@@ -48,8 +48,8 @@ func newPair(tb testing.TB, name string) pair {
 	}
 }
 
-// pemFiles are the files of a server's pair. Each write is a minute newer than the last one, so that tests do not
-// depend on the resolution of file times.
+// pemFiles contains the paths of a certificate and its key. Each write sets file times that are a minute later than
+// before, so that tests do not depend on the resolution of file times.
 type pemFiles struct {
 	tb        testing.TB
 	cert, key string
@@ -83,8 +83,8 @@ func serveTLS(t *testing.T, srv *server.Server, f *pemFiles) *pipes {
 	return p
 }
 
-// shake makes one connection and returns the name of the server's certificate. It uses TLS 1.2: with 1.3, the server
-// writes after the handshake, and a pipe has no buffer.
+// shake connects and returns the name in the server's certificate. It uses TLS 1.2, because with TLS 1.3 the server
+// writes after the handshake, which blocks on a pipe.
 func shake(p *pipes) (string, error) {
 	conn, err := p.dial(context.Background(), "", "")
 	if err != nil {
@@ -147,7 +147,8 @@ func TestHTTPSRefusesOldTLS(t *testing.T) {
 	require.ErrorContains(t, err, "protocol version")
 }
 
-// A silent client does not keep its connection.
+// TestHTTPSHandshakeTimeout checks that the server closes the connection of a client that does not begin its
+// handshake.
 func TestHTTPSHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, _ := newServer(t, server.Options{})

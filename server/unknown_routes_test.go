@@ -29,7 +29,7 @@ func TestUnknownBudgetsAreLogged(t *testing.T) {
 	require.Equal(t, []any{typo}, logsWrong.at("WARN")[0]["patterns"])
 }
 
-// Logging holds no lock.
+// TestLoggerReadsRoutes checks that the server holds no lock while it logs.
 func TestLoggerReadsRoutes(t *testing.T) {
 	var srv *server.Server
 	var err error

@@ -12,8 +12,8 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// A client that reads 320 KiB a second gets a whole response of 20 MB over TCP, where the kernel buffers megabytes of
-// it and the WriteTimeout is a second.
+// TestSlowReaderOverTCPIsNotCut checks that a client which reads 640 KiB a second gets all 20 MB, although the
+// kernel buffers megabytes and WriteTimeout is 2 s.
 func TestSlowReaderOverTCPIsNotCut(t *testing.T) {
 	t.Parallel()
 	const size = 20 << 20

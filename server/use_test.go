@@ -25,7 +25,7 @@ func noting(name string, notes chan<- string) func(http.Handler) http.Handler {
 	})
 }
 
-// Properties that a middleware uses are the request's, and its answer is committed.
+// A middleware's reads use the properties of the request. If the middleware answers, they are committed.
 func TestMiddlewareHasTheProperties(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	provideMark(srv)
@@ -55,7 +55,7 @@ func TestMiddlewareHasTheProperties(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// zipped is a writer that compresses, with no Unwrap and no Flush.
+// zipped is a writer that compresses. It has neither Unwrap nor Flush.
 type zipped struct {
 	w   http.ResponseWriter
 	zip *gzip.Writer
@@ -77,7 +77,7 @@ func compress(next http.Handler) http.Handler {
 	})
 }
 
-// zipBody is a writer that compresses and leaves the header to its middleware.
+// zipBody is a writer that compresses the body. The middleware sets the header.
 type zipBody struct {
 	http.ResponseWriter
 	zip *gzip.Writer
@@ -94,7 +94,8 @@ func gzipped(next http.Handler) http.Handler {
 	})
 }
 
-// A middleware may declare the coding with the status or before it knows the response. Problems are compressed, too.
+// A middleware may set Content-Encoding with the status, or before it calls the handler. In both cases, problems are
+// compressed, too.
 func TestMiddlewareThatCompresses(t *testing.T) {
 	whole := strings.Repeat("whole ", 1000)
 	for protocol, listen := range protocols {
@@ -173,7 +174,7 @@ func TestHandlerThatFailsAfterAMiddlewareHasAnswered(t *testing.T) {
 	}
 }
 
-// Each middleware is made once, and a later Use is within an earlier one.
+// Each function of Use is called once. The middleware of a later Use is inside that of an earlier one.
 func TestUseSeveralTimes(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	var order []string
@@ -254,7 +255,7 @@ func TestWriteErrorWithoutAServer(t *testing.T) {
 	requireProblem(t, 409, `{"status":409,"title":"Conflict","detail":"Taken."}`, answer{rec.Result(), rec.Body.String()})
 }
 
-// A preset of a property that the server does not have would leave a test without its fake.
+// If a request has a preset for a property that the server does not provide, the response is a 500.
 func TestPresetThatIsNotProvidedIsAFailure(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	called := false

@@ -25,8 +25,8 @@ import (
 
 type routeKey struct{}
 
-// router returns a handler that treats requests and writers like the routers of other packages: its handlers get a
-// copy of the request with the router's own context, and a writer around the server's.
+// router returns a handler that behaves like the routers of other packages: its handlers get a copy of the request
+// with another context, and a writer around the server's.
 func router(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), routeKey{}, "route"))
@@ -54,10 +54,10 @@ func visit(tb testing.TB, r *http.Request) {
 	require.NoError(tb, s.Set("user", "ada"))
 }
 
-// plainCookies has sessions work without TLS.
+// plainCookies contains options with which sessions work without TLS.
 var plainCookies = server.Options{Session: session.Options{Cookie: session.Cookie{Insecure: true}}}
 
-// Responses of a wrapped handler are not changed. Its panics become problems.
+// Responses of a wrapped handler are not changed. A panic becomes a problem.
 func TestWrapLeavesResponsesAsTheyAre(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	mux := http.NewServeMux()
@@ -247,7 +247,7 @@ func TestParseFormAndParamsAgree(t *testing.T) {
 	}
 }
 
-// Wherever a server is mounted, each request has one set of properties in each server that it passes, committed once.
+// Wherever a server is mounted, its properties are resolved and committed once for a request.
 func TestNestedServers(t *testing.T) {
 	var commits, resolved int
 	provide := func(srv *server.Server) *server.Server {
@@ -372,7 +372,7 @@ func TestNestedServers(t *testing.T) {
 	}
 }
 
-// passer is the writer of a middleware.
+// passer is a writer around another one, as middleware uses it.
 type passer struct{ http.ResponseWriter }
 
 func (w passer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -381,8 +381,8 @@ func through(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(passer{w}, r) })
 }
 
-// A nested handler of the same server, and its errors, use the writer that it was given. The header fields of its
-// properties belong to the outer response.
+// A nested handler of the same server writes to the writer that it was given. So do its errors. The header fields of
+// its properties are sent with the outer response.
 func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	srv, _ := newServer(t, server.Options{})
 	provideMark(srv)
@@ -402,7 +402,8 @@ func TestNestedHandlerUsesItsWriter(t *testing.T) {
 	require.Equal(t, []string{"1"}, res.Header.Values("X-Mark"))
 }
 
-// A middleware that cancels a handler answers in its place, although the handler has begun to write and fails.
+// If a middleware cancels a handler and answers itself, the client gets the middleware's response, even if the
+// handler has written and fails.
 func TestHandlerThatAMiddlewareHasCancelled(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
 	srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {

@@ -74,8 +74,8 @@ func TestWrapUnderAnExpiredTimeout(t *testing.T) {
 	}
 }
 
-// The same with everything at once, for the race detector: the handler fails, or panics, just when the time is over,
-// and the commit fails too.
+// TestWrapUnderATimeoutRaces is for the race detector: handlers fail or write just when the time is over, and
+// commits fail, too.
 func TestWrapUnderATimeoutRaces(t *testing.T) {
 	for name, fail := range map[string]bool{"commit": false, "failed commit": true} {
 		t.Run(name, func(t *testing.T) {
@@ -124,15 +124,15 @@ func uploadForm(t *testing.T, target string) *http.Request {
 	return r
 }
 
-// impatient returns a server whose handlers are left after a millisecond, by a middleware.
+// impatient returns a server with a TimeoutHandler of one millisecond.
 func impatient(t *testing.T, o server.Options) *server.Server {
 	srv, _ := newServer(t, o)
 	srv.Use(func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Millisecond, "too slow") })
 	return srv
 }
 
-// After a TimeoutHandler has answered, the handler goes on and parses a form. The form's files are removed when the
-// handler returns, on the handler's goroutine.
+// A handler parses a form after a TimeoutHandler has answered. When the handler returns, the form's files are
+// removed.
 func TestFormOfAnAbandonedHandler(t *testing.T) {
 	srv := impatient(t, server.Options{})
 	files := make(chan string, 1)
@@ -157,13 +157,13 @@ func TestFormOfAnAbandonedHandler(t *testing.T) {
 	}
 }
 
-// patterns is an observer that keeps the patterns of requests.
+// patterns is an observer that sends the pattern of each request to ended.
 type patterns struct{ ended chan string }
 
 func (p patterns) RequestEnd(_ context.Context, info server.RequestInfo) { p.ended <- info.Pattern }
 
-// The end of a request does not read what an abandoned handler writes to its copy of the request, for the race
-// detector: its forms, its path values, and its pattern if a mux is mounted.
+// TestAbandonedHandlersWriteToTheirRequest is for the race detector: at the end of a request, the server does not
+// read fields that an abandoned handler may still write.
 func TestAbandonedHandlersWriteToTheirRequest(t *testing.T) {
 	writes := map[string]func(r *http.Request){
 		"form":      func(r *http.Request) { _ = r.ParseForm() },

@@ -117,7 +117,8 @@ func TestWriteProblemIsCalledAgainAfterAFailedCommit(t *testing.T) {
 
 func ignoreError(error) error { return nil }
 
-// The problem is logged once, and an error of WriteProblem's own as well.
+// If WriteProblem calls WriteError, the first failure is logged once, and so is another error that WriteProblem
+// passes.
 func TestWriteProblemThatCallsWriteError(t *testing.T) {
 	other := errors.New("the template has a fault")
 	for name, tt := range map[string]struct {
@@ -179,7 +180,8 @@ func TestWriteProblemAfterAPanic(t *testing.T) {
 	l.only(t)
 }
 
-// A handler that a middleware has left may fail while the middleware's error is written.
+// While WriteProblem writes the middleware's error, an abandoned handler fails, too. Its error does not call
+// WriteProblem.
 func TestWriteProblemRunsOnceAtATime(t *testing.T) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	srv, _ := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
@@ -201,7 +203,7 @@ func TestWriteProblemRunsOnceAtATime(t *testing.T) {
 	require.Equal(t, "409, Conflict, Taken.", ask(srv, "GET", "/").body)
 }
 
-// Nothing is left over of a request whose error response ends the goroutine.
+// If WriteProblem ends the goroutine after a panic, the connection is cut and the request is finished.
 func TestWriteProblemThatExitsAfterAPanic(t *testing.T) {
 	for protocol, listen := range protocols {
 		t.Run(protocol, func(t *testing.T) {

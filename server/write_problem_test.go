@@ -17,7 +17,7 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// writePage is a WriteProblem function that leaves the status to the server.
+// writePage is a function for WriteProblem. It sends the problem's status.
 func writePage(w http.ResponseWriter, _ *http.Request, p *server.Problem) {
 	w.Header().Set("Content-Type", "text/plain")
 	fmt.Fprintf(w, "%d, %s, %s", p.Status, p.Title, p.Detail)
@@ -96,7 +96,7 @@ func TestWriteProblemLeavesOtherResponses(t *testing.T) {
 	require.Equal(t, "404 page not found\n", ask(srv.Wrap(http.NewServeMux()), "GET", "/").body)
 }
 
-// A middleware may pass on a copy of the request.
+// WriteProblem gets the request that the middleware has passed on.
 func TestWriteProblemGetsTheRequestOfTheMiddleware(t *testing.T) {
 	type key struct{}
 	srv, _ := newServer(t, server.Options{WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
@@ -146,7 +146,7 @@ func TestLoginRedirect(t *testing.T) {
 	require.Empty(t, l.at(""))
 }
 
-// A denial by a ratelimit.Middleware looks like the other errors of the server around it.
+// A denial by a ratelimit.Middleware inside a server has the server's format.
 func TestMiddlewareDenialsGoTheServersWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write       func(w http.ResponseWriter, r *http.Request, p *server.Problem)
@@ -187,7 +187,7 @@ func TestMiddlewareDenialsGoTheServersWay(t *testing.T) {
 	}
 }
 
-// A failure is logged once, by the server if it answers, and else by the middleware.
+// A failure is logged once: by the server if it answers, and otherwise by the middleware.
 func TestMiddlewareFailuresAreLoggedOnce(t *testing.T) {
 	broken := errors.New("the key is broken")
 	for name, tt := range map[string]struct {
@@ -220,7 +220,8 @@ func TestMiddlewareFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// A middleware, the handler, its problem and WriteProblem set fields of the response.
+// TestHeaderOfAProblem checks the response's header if a middleware, the handler, the problem and WriteProblem set
+// fields.
 func TestHeaderOfAProblem(t *testing.T) {
 	write := func(w http.ResponseWriter) { w.WriteHeader(http.StatusSeeOther) }
 	for name, tt := range map[string]struct {

@@ -78,8 +78,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// beginAccept prepares Accept. It reports whether the listener was stopped, and whether Accept must not wait for more
-// connections.
+// beginAccept sets the deadline of an Accept. stopping reports whether the listener was stopped, and over whether
+// Accept must return without waiting.
 func (l *listener) beginAccept() (stopping, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

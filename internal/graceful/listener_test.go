@@ -45,7 +45,7 @@ func (p *pipes) dial(t *testing.T) *client {
 	return newClient(t, ours)
 }
 
-// endless is a listener that always has a connection, of a client that is gone.
+// endless is a listener whose Accept always returns a connection at once. The client of this connection has gone.
 type endless struct {
 	*pipes
 	mu       sync.Mutex
@@ -83,7 +83,7 @@ func TestShutdownWithoutPause(t *testing.T) {
 	})
 }
 
-// If a listener is not stopped, net/http gets its errors, even the error of a deadline.
+// Until a listener is stopped, net/http gets all its errors, even those of deadlines.
 func TestErrorsOfAccept(t *testing.T) {
 	for _, want := range []error{net.ErrClosed, os.ErrDeadlineExceeded} {
 		p := newPipes()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve serves with s on l until the end of the test, which must have shut it down.
+// serve calls s.Serve on another goroutine. The test must call Shutdown before it ends.
 func serve(t *testing.T, s *Server, l, base net.Listener) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, base) }()
@@ -39,7 +39,7 @@ func stop(ctx context.Context, s *Server) <-chan error {
 	return done
 }
 
-// ending waits until responses announce the end.
+// ending waits until s.Ending reports true.
 func ending(t *testing.T, s *Server) {
 	t.Helper()
 	require.Eventually(t, s.Ending, 20*time.Second, time.Millisecond)
@@ -80,7 +80,7 @@ func (c *client) receive(t *testing.T) (body string, last bool) {
 	return string(text), res.Close
 }
 
-// ends waits for the end of the connection.
+// ends waits until the server closes the connection.
 func (c *client) ends(t *testing.T) {
 	t.Helper()
 	_, err := c.in.ReadByte()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server serves with an [http.Server]. The Shutdown of net/http drops requests that have been sent but not read, on
-// connections that are idle, new, or not accepted yet. The Shutdown of a Server serves them.
+// Server serves with an [http.Server]. Its Shutdown also serves requests on connections that are idle, new or not
+// accepted yet. The Shutdown of net/http drops these requests.
 type Server struct {
 	// Window is how long Shutdown keeps a connection without a request. [New] sets it to one second.
 	Window time.Duration
@@ -60,7 +60,8 @@ func (s *Server) observe(c net.Conn, state http.ConnState) {
 	}
 }
 
-// Serve serves the clients of l until Shutdown. It then returns [http.ErrServerClosed]. l is base, or is built on base.
+// Serve serves the clients of l until Shutdown, and then returns [http.ErrServerClosed]. base is l itself or the
+// listener that l wraps.
 func (s *Server) Serve(l, base net.Listener) error {
 	tracked := newListener(l, base)
 	defer tracked.end()

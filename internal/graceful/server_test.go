@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo answers with the request's body, and announces the end.
+// echo returns a handler that answers with the request's body. During a Shutdown, it sends "Connection: close".
 func echo(s **Server) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -27,7 +27,7 @@ func echo(s **Server) http.HandlerFunc {
 	}
 }
 
-// Connections that the kernel has accepted, and the program has not, are served.
+// Shutdown serves connections that the kernel has accepted and the program has not.
 func TestShutdownServesWaitingConnections(t *testing.T) {
 	for _, withTLS := range []bool{false, true} {
 		var s *Server
@@ -70,8 +70,8 @@ func TestShutdownServesWaitingConnections(t *testing.T) {
 	}
 }
 
-// A request on an idle connection or a new one is served, and then the connection ends. Shutdown returns
-// after the last.
+// During a Shutdown, a request on an idle or new connection is served, and then the connection is closed. Shutdown
+// returns when all are closed.
 func TestShutdownServesLateRequests(t *testing.T) {
 	var s *Server
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -143,7 +143,7 @@ func TestShutdownClosesIdleConnections(t *testing.T) {
 	})
 }
 
-// When its context ends, Shutdown returns.
+// Shutdown returns when its context ends.
 func TestShutdownDoesNotWaitForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -170,7 +170,7 @@ type unhashable struct {
 	_ []byte
 }
 
-// A server that has such a connection shuts down, too.
+// A server with an unhashable connection shuts down, too.
 func TestUnhashableConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *Server

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client that connects while a listener stops isn't accepted and then reset, but refused.
+// If a client connects while a listener stops, its connection is refused. It is not accepted and then reset.
 func TestNewConnectionsAreRefused(t *testing.T) {
 	for _, on := range []string{"127.0.0.1:0", ":0"} {
 		l, err := Listen(on)
@@ -34,7 +34,7 @@ func TestNewConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// A client that has sent the beginning of its handshake before is accepted.
+// A client is accepted if its handshake has begun before the listener stops.
 func TestHandshakesGoOn(t *testing.T) {
 	l := listen(t)
 	defer l.Close()

@@ -2,5 +2,5 @@
 
 package graceful
 
-// dropSYN does nothing. So the connection of a client that connects at the last moment is reset.
+// dropSYN does nothing. A connection that arrives while the listener is closed may be reset.
 func dropSYN(any) {}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// problemer is an error that stands for a response.
+// problemer is an error with its own response.
 type problemer interface {
 	Problem() (status int, members map[string]any)
 }
@@ -98,7 +98,7 @@ func Seconds(d time.Duration) int64 {
 // RetrySeconds returns d in whole seconds for Retry-After. It is at least 1.
 func RetrySeconds(d time.Duration) int64 { return max(1, Seconds(d)) }
 
-// retrier is an error after which the client should wait, such as a denial by a rate limit.
+// retrier is an error that says after how many seconds the client may try again, such as a denial by a rate limit.
 type retrier interface{ RetrySeconds() int64 }
 
 // Marshal returns the JSON object with the status and the members. The default title is the status's text.

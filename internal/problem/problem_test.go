@@ -68,7 +68,7 @@ func TestWriterOf(t *testing.T) {
 	require.Equal(t, delayed(7), written)
 }
 
-// The length of a body that a middleware encodes is not known before.
+// If a middleware encodes the body, there is no Content-Length, because the encoded length is not known.
 func TestWriteWithinACompression(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Encoding", "gzip")

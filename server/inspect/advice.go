@@ -16,7 +16,7 @@ const (
 	adviceMinGain = 200 * time.Microsecond
 )
 
-// routeUse counts how often a route's handler has resolved a property that could be prefetched.
+// routeUse counts how often a route's handler has resolved one property that could be prefetched.
 type routeUse struct {
 	name  string
 	read  uint64
@@ -72,7 +72,7 @@ func readByHandler(list []*named, props []named) []*named {
 	return list
 }
 
-// advice names a route that would gain from Prefetch.
+// advice is the suggestion to prefetch properties of a route.
 type advice struct {
 	Route    string   `json:"route"`
 	Prefetch []string `json:"prefetch"` // the arguments of server.Prefetch

@@ -16,10 +16,10 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// private is a property that only its key reaches, as a take of a limit.
+// private is a property whose name other code cannot use, like the take of a policy.
 var private = reqctx.NewKey[int]("private")
 
-// public are properties by their names.
+// public maps names to properties.
 var public = map[string]reqctx.Key[int]{}
 
 func init() {
@@ -151,7 +151,8 @@ func TestUsesOfARouteAreBounded(t *testing.T) {
 	require.Less(t, size, 2000)
 }
 
-// asking is a requirement whose text comes from the inspector, which therefore must not hold its lock.
+// asking is a requirement whose String method asks the inspector for a snapshot. The inspector must not hold its
+// lock then.
 type asking struct{ in *Inspector }
 
 func (asking) Start(context.Context) error   { return nil }

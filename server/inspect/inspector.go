@@ -50,7 +50,7 @@ func New(o Options) (*Inspector, error) {
 // Token returns the bearer token for the page's data.
 func (in *Inspector) Token() string { return in.opts.Token }
 
-// named is a property of a request and its name.
+// named is the state of a property and the property's name.
 type named struct {
 	name string
 	info reqctx.Info

@@ -32,7 +32,7 @@ func newInspector(tb testing.TB, o Options) *Inspector {
 	return in
 }
 
-// finish reports a request of that duration to in.
+// finish reports a request with this duration to in.
 func finish(in *Inspector, pattern string, status int, took time.Duration) {
 	c := reqctx.New(context.Background(), emptyRegistry)
 	r := &http.Request{Method: "GET"}
@@ -41,12 +41,12 @@ func finish(in *Inspector, pattern string, status int, took time.Duration) {
 
 var emptyRegistry = reqctx.NewRegistry(reqctx.Options{})
 
-// kept returns the outcome of each kept request of a route, the newest first.
+// kept returns the recorded requests of a route, the newest first.
 func kept(in *Inspector, route string) []requestSummary {
 	return in.snapshot(filter{route: route}).Requests
 }
 
-// A flood of denials costs no more than other requests.
+// If many requests are denied, only a sample of them is recorded.
 func TestDenialsAreSampled(t *testing.T) {
 	in := newInspector(t, Options{})
 	for range 10_000 {

@@ -20,7 +20,7 @@ const (
 	maxPathText  = 200
 )
 
-// record is one recorded request. Only its place in the rings and in the list changes.
+// record is a recorded request. It does not change, except for its place in the rings and in the list.
 type record struct {
 	requestDetails
 	route   *route

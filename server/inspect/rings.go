@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// latencies lists the upper bounds of the rings for ordinary requests. The last ring has no bound. Each route keeps
-// the latest requests of each ring, so that many fast requests do not displace the few slow ones.
+// latencies lists the upper bounds of the rings for ordinary requests. The last ring has no bound. Each ring of a
+// route keeps its latest requests, so that many fast requests do not displace the few slow ones.
 var latencies = [...]time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}
 
 const (
@@ -54,7 +54,7 @@ type store struct {
 	records  list.List // of *record, the newest first
 }
 
-// route returns the route with the name. It makes it if necessary.
+// route returns the route with this name. If there is none, it makes a new one.
 func (s *store) route(name string) *route {
 	if name == "" {
 		name = noRoute
@@ -91,7 +91,8 @@ func (r *route) ringFor(o outcome, took time.Duration) *ring {
 	return r.rings[n]
 }
 
-// sample reports whether to record another request. If there are many, the record would soon be displaced.
+// sample reports whether to record a request that has ended at now. It is false if the ring has had perSecond
+// requests in this second.
 func (in *ring) sample(now time.Time, perSecond int) bool {
 	if unix := now.Unix(); unix != in.second {
 		in.second, in.sampled = unix, 0
@@ -100,8 +101,8 @@ func (in *ring) sample(now time.Time, perSecond int) bool {
 	return in.sampled <= perSecond
 }
 
-// add puts rec in place of the oldest record of the ring. It drops the oldest records of all until the memory
-// suffices.
+// add replaces the oldest record of the ring with rec. Then it removes the oldest records of all rings until the
+// store fits into maxBytes.
 func (s *store) add(in *ring, rec *record) {
 	if old := in.records[in.next]; old != nil {
 		s.remove(old)

@@ -94,7 +94,7 @@ type requestSummary struct {
 	outcome
 }
 
-// requestDetails is the data of an open request.
+// requestDetails is the data that the page shows when a request is opened.
 type requestDetails struct {
 	requestSummary
 	Error      string     `json:"error,omitempty"`
@@ -164,8 +164,8 @@ type routeRow struct {
 	Lacks    []string `json:"lacks"`
 }
 
-// addServer keeps a server to show its routes. srv is nil for requests that an observer reports itself. in.mu is
-// held.
+// addServer adds a server to those whose routes are shown. srv is nil if an observer has reported a request itself.
+// in.mu is held.
 func (in *Inspector) addServer(srv *server.Server) {
 	if srv != nil && len(in.servers) < maxServers && !slices.Contains(in.servers, srv) {
 		in.servers = append(in.servers, srv)

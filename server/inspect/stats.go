@@ -39,7 +39,7 @@ func (p *propertyStats) add(info *reqctx.Info) {
 	p.needed++
 }
 
-// addRead subtracts the duration of a property that a resolution of p has read.
+// addRead subtracts the duration of another property that was read during a resolution of p.
 func (p *propertyStats) addRead(took time.Duration) { p.own -= took }
 
 // timeSaved returns how much longer all requests together would have taken if each had resolved the property. It uses
@@ -52,7 +52,7 @@ func (p *propertyStats) timeSaved() time.Duration {
 	return time.Duration(max(mean, 0) * float64(p.requests-p.needed))
 }
 
-// quotaStats counts the decisions by one rule of a policy.
+// quotaStats counts the decisions of one rule of a policy.
 type quotaStats struct {
 	quotaSummary
 	of ratelimit.Rule // the rule that Rule describes
@@ -89,7 +89,8 @@ func ruleText(r ratelimit.Rule) string {
 	return fmt.Sprintf("%d per %s, %s", r.Limit(), per, r.Algorithm())
 }
 
-// statsFor returns the statistics with the name, or an unused one if there are too many.
+// statsFor returns the statistics of a name. If there are too many names, it returns new statistics that are not
+// kept.
 func statsFor[T any](m map[string]*T, name string) *T {
 	s := m[name]
 	if s == nil {

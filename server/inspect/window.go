@@ -37,7 +37,8 @@ func (c *counts) add(other counts) {
 // window contains the last seconds.
 type window [windowSeconds]second
 
-// secondAt returns the second of t. It empties the entry of an older one.
+// secondAt returns the entry for the second that contains t. If the entry still belongs to an older second, secondAt
+// empties it.
 func (w *window) secondAt(t time.Time) *second {
 	unix := t.Unix()
 	s := &w[unix%windowSeconds]
@@ -56,7 +57,7 @@ type strip struct {
 	History []uint32 `json:"history"` // requests of each complete second, the oldest first
 }
 
-// summary adds up the complete seconds before now and the present one.
+// summary adds up the seconds of the window, including the second that is not over. Rates use only complete seconds.
 func (w *window) summary(now time.Time) strip {
 	const recent = 10
 	out := strip{History: make([]uint32, windowSeconds-1)}

@@ -25,8 +25,8 @@ import (
 	"github.com/lazyreq/lazyreq/server/internal/requestwatch"
 )
 
-// Preset returns r with v as the value of the property key, which is not resolved then. A
-// property that the server does not provide makes [Do] fail the test. See [reqctx.Preset].
+// Preset returns a copy of r in which the property key has the value v, so that the property is not resolved. If the
+// server does not provide the property, [Do] fails the test. See [reqctx.Preset].
 func Preset[T any](r *http.Request, key reqctx.Key[T], v T) *http.Request {
 	return r.WithContext(reqctx.Preset(r.Context(), key, v))
 }
@@ -59,7 +59,7 @@ func Do(tb testing.TB, h http.Handler, r *http.Request) *Response {
 	return res
 }
 
-// watch collects from the servers that answer a request.
+// watch collects reports of the servers that answer a request.
 type watch struct {
 	mu         sync.Mutex
 	presetErrs []error
@@ -85,8 +85,8 @@ func (w *watch) end(c *reqctx.Context) {
 	}
 }
 
-// RequireResolved fails the test if other properties than these were resolved, or not all of
-// them, in any order.
+// RequireResolved fails the test unless exactly the properties with these names were resolved. The order does not
+// matter.
 func (res *Response) RequireResolved(tb testing.TB, names ...string) {
 	tb.Helper()
 	want := slices.Sorted(slices.Values(names))

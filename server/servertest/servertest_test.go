@@ -72,7 +72,7 @@ func TestDo(t *testing.T) {
 	require.Equal(t, 404, servertest.Do(t, srv, httptest.NewRequest("GET", "/nowhere", nil)).Code)
 }
 
-// fails runs fn with a separate test and returns the text with which this test failed.
+// fails runs fn with its own testing.TB and returns the message of fn's failure.
 func fails(t *testing.T, fn func(tb testing.TB)) string {
 	f := &failing{TB: t}
 	done := make(chan struct{})
@@ -108,7 +108,7 @@ func TestFailures(t *testing.T) {
 	}), `preset of "missing"`)
 }
 
-// A server may be anywhere in the handler, or missing.
+// Do works with handlers that contain one server, several or none.
 func TestHandlersThatContainServers(t *testing.T) {
 	ada := func(path string) *http.Request {
 		return servertest.Preset(httptest.NewRequest("GET", path, nil), user, "ada")
@@ -159,7 +159,7 @@ func TestServerWithinAServer(t *testing.T) {
 	res.RequireResolved(t)
 }
 
-// The resolution of a task may end when the handler has returned.
+// Properties are reported even if a task resolves them after the handler has returned.
 func TestResolvedAfterTheHandler(t *testing.T) {
 	srv := newServer(t)
 	late := reqctx.NewKey[string]("late")
@@ -177,7 +177,8 @@ func TestResolvedAfterTheHandler(t *testing.T) {
 	servertest.Do(t, srv, httptest.NewRequest("GET", "/task", nil)).RequireResolved(t, "late")
 }
 
-// A server that a middleware has left may end while Do returns. This is for the race detector.
+// TestServerThatIsStillRunning is for the race detector: a server that a middleware has left may end while Do
+// returns.
 func TestServerThatIsStillRunning(t *testing.T) {
 	srv := newServer(t)
 	entered, ended := make(chan struct{}), make(chan struct{})

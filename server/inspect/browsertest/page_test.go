@@ -26,10 +26,10 @@ import (
 	"github.com/lazyreq/lazyreq/server/inspect"
 )
 
-// hostile would run or break something wherever it was taken for markup.
+// hostile is a text that changes the page if it is treated as markup.
 const hostile = `<img src=x onerror="document.title='injected'"></script><script>document.title='injected'</script>`
 
-// pause takes about d. The properties below stand for calls to stores and services.
+// pause waits about d. It stands for a call to a store or a service.
 func pause(ctx context.Context, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -183,7 +183,7 @@ func (p tab) choose(id, value string) {
 	require.True(p, p.holds(fmt.Sprintf(`(s => { s.value = %[2]q; s.dispatchEvent(new Event("change")); return s.value === %[2]q })(document.getElementById(%[1]q))`, id, value)))
 }
 
-// shot stores a screenshot in the folder SCREENSHOTS, if it is set.
+// shot stores a screenshot in the folder that the variable SCREENSHOTS names, if it is set.
 func (p tab) shot(name string) {
 	p.Helper()
 	dir := os.Getenv("SCREENSHOTS")
@@ -240,7 +240,7 @@ func TestPage(t *testing.T) {
 	p.eventually(allRows(".badge.failed"))
 	p.choose("status", "")
 
-	// A request opened by keyboard.
+	// A request can be opened with the keyboard.
 	p.choose("route", "POST /checkout")
 	p.eventually(allRoutes("POST /checkout"))
 	p.click("#pause")

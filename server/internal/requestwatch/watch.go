@@ -1,5 +1,4 @@
-// Package requestwatch shows package servertest the requests of a server that is somewhere within a
-// handler.
+// Package requestwatch lets package servertest observe the requests of servers, wherever they are inside a handler.
 package requestwatch
 
 import (
@@ -16,7 +15,7 @@ func With(ctx context.Context, fn func(*reqctx.Host)) context.Context {
 	return context.WithValue(ctx, key{}, fn)
 }
 
-// Notify calls the function that ctx was given by [With], if there is one.
+// Notify calls the function that [With] has added to ctx, if there is one.
 func Notify(ctx context.Context, h *reqctx.Host) {
 	if fn, ok := ctx.Value(key{}).(func(*reqctx.Host)); ok {
 		fn(h)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is an observer with what it has recorded.
+// rig contains an observer and the spans and metrics that it has recorded.
 type rig struct {
 	*telemetry.Observer
 	tracers *sdktrace.TracerProvider
@@ -63,7 +63,7 @@ func (r *rig) newServer(t testing.TB, o server.Options) *server.Server {
 	return srv
 }
 
-// span returns the only span of that name.
+// span returns the only span with this name.
 func (r *rig) span(t *testing.T, name string) sdktrace.ReadOnlySpan {
 	t.Helper()
 	var found []sdktrace.ReadOnlySpan
@@ -91,8 +91,8 @@ func (r *rig) requireParent(t *testing.T, parent, child string) {
 	require.Equal(t, p.SpanContext().SpanID(), c.Parent().SpanID(), "%q is not below %q", child, parent)
 }
 
-// metric returns the values of a metric by their attributes, written "a=1 b=2": sums, or numbers
-// of measurements.
+// metric returns the values of a metric: the sums of a counter, or the numbers of measurements of a histogram. Keys
+// are attributes such as "a=1 b=2".
 func (r *rig) metric(t *testing.T, name string) map[string]uint64 {
 	t.Helper()
 	values := map[string]uint64{}
@@ -134,7 +134,7 @@ func attributes(set attribute.Set) string {
 	return strings.Join(all, " ")
 }
 
-// get sends h a request and returns the response's status.
+// get sends a request to h and returns the status of the response.
 func get(h http.Handler, path string, header ...string) int {
 	r := httptest.NewRequest("GET", path, nil)
 	for i := 0; i < len(header); i += 2 {

@@ -62,7 +62,7 @@ func TestDecisions(t *testing.T) {
 	require.Empty(t, r.metric(t, "request.failures"))
 }
 
-// A check's duration leaves out what the policy's key has read.
+// The duration of a check does not include properties that the policy's key has read.
 func TestCheckDurationIsTheChargesOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, sdktrace.NeverSample(), false)
@@ -94,7 +94,7 @@ func TestCheckDurationIsTheChargesOwn(t *testing.T) {
 	})
 }
 
-// What clients send is in no attribute, and the sets of attributes are bounded.
+// No attribute contains data of clients, and a metric has a limited number of attribute sets.
 func TestAttributesAreBounded(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{RateLimits: []*ratelimit.Policy{{
@@ -193,7 +193,7 @@ func TestFailures(t *testing.T) {
 	}, r.metric(t, "request.failures"))
 }
 
-// A raw connection has properties without an HTTP request.
+// Resolutions of raw connections are counted, although there is no HTTP request.
 func TestRawConnections(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})
@@ -226,7 +226,7 @@ func TestNewTwice(t *testing.T) {
 	require.Equal(t, map[string]uint64{"outcome=ok property=account": 2}, r.metric(t, "property.resolutions"))
 }
 
-// After the provider's end, requests go on.
+// After the providers were shut down, requests still work.
 func TestProvidersThatWereShutDown(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})

@@ -30,7 +30,7 @@ var (
 	flags   = reqctx.NewKey[string]("flags")
 )
 
-// provideChain provides plan, which reads account, and flags, which begins a span itself.
+// provideChain provides the properties plan, which reads account, and flags, which begins its own span.
 func provideChain(srv *server.Server) {
 	reqctx.Provide(srv.Registry(), account, reqctx.Prop[string]{Resolve: func(context.Context) (string, error) { return "a", nil }})
 	reqctx.Provide(srv.Registry(), plan, reqctx.Prop[string]{Timeout: time.Minute, Resolve: func(ctx context.Context) (string, error) {
@@ -98,7 +98,7 @@ func TestPrefetchedProperties(t *testing.T) {
 	r.requireParent(t, "resolve early", "resolve early-inner")
 }
 
-// A resolution that ends because its request has ended has not failed, however it says so.
+// If a resolution ends because its request has ended, its span has not failed, whatever error it returned.
 func TestPrefetchesThatAreCancelledHaveNotFailed(t *testing.T) {
 	r := newRig(t, sdktrace.AlwaysSample(), false)
 	srv := r.newServer(t, server.Options{})
@@ -190,7 +190,7 @@ func TestNoSpansWithoutTheRequests(t *testing.T) {
 
 var errSecret = errors.New("no account of ada@example.com")
 
-// outcomeServer has a property for each outcome, and a route to read it.
+// outcomeServer returns a server with a property for each outcome, and a route that reads it.
 func outcomeServer(t testing.TB, r *rig) *server.Server {
 	srv := r.newServer(t, server.Options{})
 	provide := func(name string, p reqctx.Prop[int]) {
@@ -249,7 +249,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Two observers on one server don't end each other's spans, nor do two servers within each other.
+// Several observers on one server, and nested servers with observers, only end their own spans.
 func TestSeveralObserversAndServers(t *testing.T) {
 	a, b := newRig(t, sdktrace.AlwaysSample(), false), newRig(t, sdktrace.AlwaysSample(), false)
 	inner, err := server.New(server.Options{Observers: []server.Observer{a}, Logger: quiet})
