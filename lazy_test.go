@@ -198,7 +198,7 @@ func TestPackagesTogether(t *testing.T) {
 				return err
 			}
 		}
-		n, err := search.Count(req, 0)
+		n, err := req.RateLimit().Count()
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ type propertyKeys struct {
 	of    *Policy             // the policy that made them, to detect copies
 	terms reqctx.Key[terms]   // ratelimit.NAME.key
 	take  reqctx.Key[*charge] // ratelimit.NAME.take: the request's charge
+	count reqctx.Key[int64]   // ratelimit.NAME.count: over the first rule's Per
 }
 
 // propertyKeys returns p's keys, which it makes on first use.
@@ -31,6 +32,7 @@ func (p *Policy) propertyKeys() *propertyKeys {
 		of:    p,
 		terms: reqctx.NewKey[terms](name + ".key"),
 		take:  reqctx.NewKey[*charge](name + ".take"),
+		count: reqctx.NewKey[int64](name + ".count"),
 	})
 	return p.keys.Load()
 }
@@ -44,7 +46,7 @@ type boundPolicy struct {
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the [Limit] that [From]
 // returns. Observers and measurements see the private properties "ratelimit.<name>.key", which finds the request's key
-// and rules, and "ratelimit.<name>.take", which charges the request.
+// and rules, "ratelimit.<name>.take", which charges the request, and "ratelimit.<name>.count".
 //
 // It panics if the registry or the store is nil, if [Check] returns an error, or if the registry already has a
 // property with one of these names. Limits cannot be preset in tests. Provide a memory store instead.
@@ -67,6 +69,7 @@ func (p *boundPolicy) provide(reg *reqctx.Registry) {
 	k := p.propertyKeys()
 	reqctx.Provide(reg, k.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
 	reqctx.Provide(reg, k.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
+	reqctx.Provide(reg, k.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 
 // resolveTerms finds the key and the rules of the request.
@@ -92,11 +95,14 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 		return nil, err
 	}
 	res, err := t.run(ctx, t.op(Take, n))
+	_ = p.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
 	if err != nil {
 		return nil, err
 	}
 	return &charge{terms: t, res: res}, nil
 }
+
+func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) { return p.CountIn(ctx, 0) }
 
 // termsAndCost returns the request's terms, and its cost in units.
 func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {

@@ -75,6 +75,7 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 		limited, cancel := context.WithTimeout(ctx, refundTime)
 		defer cancel()
 		back, err := refund(limited, c.store, c.op(Refund, 0), c.res)
+		_ = c.policy.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
 		if c.refundErr = c.policy.wrapStoreError(ctx, err); err != nil {
 			return
 		}

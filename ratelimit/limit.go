@@ -11,7 +11,7 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// Limit charges a request under its only policy, for programs that have only one policy. [From] makes it. The zero
+// Limit charges and counts a request under its only policy, for programs that have only one policy. [From] makes it. The zero
 // Limit has no policy, so its methods return an error.
 type Limit struct {
 	ctx      context.Context
@@ -86,4 +86,13 @@ func (l Limit) Require() error {
 		return err
 	}
 	return res.Err()
+}
+
+// Count is [Policy.Count].
+func (l Limit) Count() (int64, error) {
+	p, err := l.policy()
+	if err != nil {
+		return 0, err
+	}
+	return p.Count(l.ctx)
 }

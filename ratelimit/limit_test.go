@@ -42,7 +42,7 @@ func TestStartTakes(t *testing.T) {
 func TestNoNameReachesAPolicy(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 5))
 	q.serve(func(c *reqctx.Host) {
-		for _, name := range []string{"ip", "ip.key", "ip.take"} {
+		for _, name := range []string{"ip", "ip.key", "ip.take", "ip.count"} {
 			require.ErrorIs(t, reqctx.Resolve(c, "ratelimit."+name), reqctx.ErrNoProperty)
 		}
 	})
@@ -141,17 +141,28 @@ func TestCount(t *testing.T) {
 		q.take("ip")
 		q.hand.now = q.hand.now.Add(30 * time.Second)
 	}
+	q.store.calls = 0
 	q.serve(func(c *reqctx.Host) {
-		p := q.policies[0]
-		require.EqualValues(t, 2, must(p.Count(c, 0)))
+		p, l := q.policies[0], must(ratelimit.From(c))
+		requireCount := func(want int64) {
+			t.Helper()
+			for range 3 {
+				require.Equal(t, want, must(l.Count()))
+			}
+		}
+		requireCount(2)
+		require.Equal(t, 1, q.store.calls, "the count is resolved once")
 		must(p.Take(c))
-		require.EqualValues(t, 3, must(p.Count(c, 0)))
-		require.EqualValues(t, 1, must(p.Count(c, 20*time.Second)))
-		_, err := p.Count(c, 601*time.Second)
+		requireCount(3)
+		require.Equal(t, 3, q.store.calls, "and again after a charge")
+		require.EqualValues(t, 1, must(p.CountIn(c, 20*time.Second)))
+		_, err := p.CountIn(c, 601*time.Second)
 		require.ErrorIs(t, err, ratelimit.ErrInterval)
 		require.ErrorContains(t, err, "10m0s")
 		require.True(t, must(p.Refund(c)))
-		require.EqualValues(t, 2, must(p.Count(c, 0)))
+		requireCount(2)
+		must(p.Add(c, 2))
+		requireCount(4)
 	})
 }
 
@@ -193,7 +204,7 @@ func TestKeyThatTakesByItsOwnPolicy(t *testing.T) {
 	p.Key = func(ctx context.Context, _ *http.Request) (string, error) { return "k", p.Require(ctx) }
 	provide(t, p).serve(func(c *reqctx.Host) {
 		_, peek := p.Peek(c)
-		_, count := p.Count(c, 0)
+		_, count := p.Count(c)
 		for _, err := range []error{p.Require(c), peek, count} {
 			require.ErrorAs(t, err, new(*lazy.CycleError))
 			require.ErrorContains(t, err, "ratelimit.ip.")
@@ -225,7 +236,7 @@ func TestNoTakeNoHeader(t *testing.T) {
 	h := q.serve(func(c *reqctx.Host) {
 		p := q.policies[0]
 		require.EqualValues(t, 5, must(p.Peek(c)).Remaining)
-		require.Zero(t, must(p.Count(c, 0)))
+		require.Zero(t, must(p.Count(c)))
 		require.False(t, must(p.Refund(c)))
 	})
 	require.Empty(t, h)

@@ -25,14 +25,14 @@ func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 				require.NoError(t, res.Err())
 				require.Equal(t, 3*(i+1), res.Count)
 			}
-			require.Equal(t, 3*(i+1), must(p.Count(c, 0)))
+			require.Equal(t, 3*(i+1), must(p.Count(c)))
 		})
 		require.Empty(t, h)
 	}
 	q.serve(func(c *reqctx.Host) {
 		must(p.Take(c))
 		require.True(t, must(p.Refund(c)))
-		require.EqualValues(t, 6, must(p.Count(c, 20*time.Second)))
+		require.EqualValues(t, 6, must(p.CountIn(c, 20*time.Second)))
 	})
 }
 
@@ -45,7 +45,7 @@ func TestAddChargesEachTime(t *testing.T) {
 			require.True(t, res.Allowed)
 			require.Equal(t, 4*(i+1), res.Count)
 			require.Equal(t, max(0, 10-4*(i+1)), res.Remaining)
-			require.Equal(t, 4*(i+1), must(p.Count(c, 0)))
+			require.Equal(t, 4*(i+1), must(p.Count(c)))
 		}
 		res := must(p.Add(c, 0))
 		require.True(t, res.Allowed)

@@ -100,7 +100,7 @@ func usesOf(ctx context.Context, p *ratelimit.Policy) []func() error {
 		func() error { return p.Require(ctx) },
 		func() error { _, err := p.Peek(ctx); return err },
 		func() error { _, err := p.Add(ctx, 1); return err },
-		func() error { _, err := p.Count(ctx, 0); return err },
+		func() error { _, err := p.Count(ctx); return err },
 		func() error { _, err := p.Refund(ctx); return err },
 		func() error { _, err := p.Subject(ctx); return err },
 	}

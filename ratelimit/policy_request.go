@@ -54,17 +54,26 @@ func (p *Policy) Peek(ctx context.Context) (Result, error) {
 // several rules, some of them may have been charged. The result's Count is the count of the first rule over its Per,
 // and includes the n units. The response's header does not include them.
 func (p *Policy) Add(ctx context.Context, n int64) (Result, error) {
-	t, err := p.propertyKeys().terms.Get(ctx)
+	k := p.propertyKeys()
+	t, err := k.terms.Get(ctx)
 	if err != nil {
 		return Result{}, p.explain(ctx, err)
 	}
-	return t.run(ctx, t.op(Add, n))
+	res, err := t.run(ctx, t.op(Add, n))
+	_ = k.count.Invalidate(ctx) // fails only if the request is over
+	return res, err
 }
 
-// Count returns the number of units that the request's first rule counted in the last interval. A zero interval means
-// the rule's Per. It returns [ErrInterval] if the interval is longer than the rule's span, and [ErrNoCount] if the
-// rule cannot count. It calls the store each time.
-func (p *Policy) Count(ctx context.Context, interval time.Duration) (int64, error) {
+// Count returns the number of units that the request's first rule counted in its last Per. It calls the store once
+// for the request, and again after a charge or a refund. It returns [ErrNoCount] if the rule cannot count.
+func (p *Policy) Count(ctx context.Context) (int64, error) {
+	n, err := p.propertyKeys().count.Get(ctx)
+	return n, p.explain(ctx, err)
+}
+
+// CountIn returns the number of units that the first rule counted in the last interval. A zero interval means the rule's
+// Per. It returns [ErrInterval] if the interval is longer than the rule's span. It calls the store each time.
+func (p *Policy) CountIn(ctx context.Context, interval time.Duration) (int64, error) {
 	t, err := p.propertyKeys().terms.Get(ctx)
 	if err != nil {
 		return 0, p.explain(ctx, err)

@@ -106,7 +106,7 @@ func TestRefundOfAMiddlewaresCharge(t *testing.T) {
 	}
 	srv.HandleFunc("GET /", func(w http.ResponseWriter, req *server.Request) error {
 		refund(req.Context())
-		n, err := p.Count(req, 0)
+		n, err := p.Count(req)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		refund(req.Context())

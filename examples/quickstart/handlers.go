@@ -88,7 +88,7 @@ func slowDown(w http.ResponseWriter, req *server.Request) error {
 
 // countSearches answers the number of searches in the last 20 seconds. It charges nothing.
 func countSearches(w http.ResponseWriter, req *server.Request) error {
-	n, err := Search.Count(req, 20*time.Second)
+	n, err := Search.CountIn(req, 20*time.Second)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type property struct {
 	resolutions [outcomes][]metric.AddOption
 	duration    []metric.RecordOption
 
-	backendErrors []metric.AddOption    // nil unless it is a take of a rate limit
+	backendErrors []metric.AddOption    // nil unless it is a take or a count of a rate limit
 	checkDuration []metric.RecordOption // nil unless it is a take
 }
 
@@ -68,7 +68,7 @@ func (m *metrics) init(meter metric.Meter) error {
 		metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...),
 		metric.WithDescription("Duration of charges of rate limits, without the properties that they read."))
 	m.backendErrors, errs[4] = meter.Int64Counter("ratelimit.backend.errors",
-		metric.WithUnit("{error}"), metric.WithDescription("Charges that the store of rate limits could not answer."))
+		metric.WithUnit("{error}"), metric.WithDescription("Charges and counts that the store of rate limits could not answer."))
 	m.failures, errs[5] = meter.Int64Counter("request.failures",
 		metric.WithUnit("{request}"), metric.WithDescription("Requests that have failed, or whose response was cut off."))
 	m.properties = newCache(newProperty, func(string) string { return otherName })
@@ -88,10 +88,12 @@ func newProperty(name string) *property {
 	for out := range outcomes {
 		p.resolutions[out] = []metric.AddOption{with(of, attribute.String("outcome", out.String()))}
 	}
-	if policy, what, _ := cutPolicy(name); what == "take" { // a take returns the errors of its key, too
+	if policy, what, ok := cutPolicy(name); ok && what != "key" { // the others return its errors, too
 		by := with(attribute.String("policy", clip(policy, maxName)))
 		p.backendErrors = []metric.AddOption{by}
-		p.checkDuration = []metric.RecordOption{by}
+		if what == "take" {
+			p.checkDuration = []metric.RecordOption{by}
+		}
 	}
 	return p
 }

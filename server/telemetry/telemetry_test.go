@@ -175,7 +175,7 @@ func BenchmarkResolutionWithoutSDK(b *testing.B) {
 // charge returns its key's error.
 func TestKeysAreNoCharges(t *testing.T) {
 	for name, want := range map[string][2]bool{
-		"ratelimit.a.key": {}, "ratelimit.a.take": {true, true}, "session": {},
+		"ratelimit.a.key": {}, "ratelimit.a.count": {true, false}, "ratelimit.a.take": {true, true}, "session": {},
 	} {
 		p := newProperty(name)
 		require.Equal(t, want, [2]bool{p.backendErrors != nil, p.checkDuration != nil}, name)
