@@ -73,8 +73,8 @@ func TestMembersAreBounded(t *testing.T) {
 
 func TestElementsAreBounded(t *testing.T) {
 	doc := `{"a":[1,[2],{"b":[]}],"c":{}}` // it has three members and four elements
-	for most := range 10 {
-		err := parseError([]byte(doc), &Options{MaxDepth: 5, MaxParams: 9, MaxElements: most})
+	for most := 1; most < 10; most++ {
+		err := tryJSON[any](paramsOf(t, postJSON(doc), Options{MaxElements: most}))
 		if most < 7 {
 			requireReason(t, err, ErrTooLarge, fmt.Sprintf("has more than %d elements", most))
 		} else {

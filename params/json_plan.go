@@ -97,7 +97,8 @@ func isPlain(tag string) bool {
 	return !strings.ContainsAny(name, "\\\"'`")
 }
 
-// finish completes the plans. It returns an error if a field has demands in a type that is decoded as a whole.
+// finish sets the field demands of all plans. It returns an error if a field has demands and is in a type that package
+// json decodes as a whole.
 func (c compiler) finish() error {
 	for t, p := range c.plans {
 		p.demands = p.hasDemands(map[*plan]bool{})

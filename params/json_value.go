@@ -109,7 +109,7 @@ var escapedNUL = []byte(`\u0000`)
 // isSurelyFine reports whether simple counts show that a text is within the budget and has no NUL character.
 func isSurelyFine(text []byte, o *Options) bool {
 	opened := bytes.Count(text, []byte{'{'}) + bytes.Count(text, []byte{'['})
-	elements := opened + bytes.Count(text, []byte{','}) // or fewer
+	elements := opened + bytes.Count(text, []byte{','}) // there may be fewer
 	return opened <= o.MaxDepth && elements <= min(o.MaxElements, o.MaxParams) && !bytes.Contains(text, escapedNUL)
 }
 

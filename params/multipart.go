@@ -29,9 +29,9 @@ type Part struct {
 	content limited
 }
 
-// Parts iterates over the parts of a multipart form while it is received, so that no file has to be stored. It
-// ends after the first error. The body is read only once: afterwards, a second Parts and the views of the body
-// return [ErrBodyTaken], as does Parts after one of these. If the loop is left early, the rest stays unread.
+// Parts iterates over the parts of a multipart form while it is received, so that no file has to be stored. It ends after
+// the first error. The body can be read only once: by one call of Parts, or by the views of the body. All others return
+// [ErrBodyTaken]. If the loop is left early, the rest stays unread.
 //
 //	for part, err := range p.Parts() {
 //		if err != nil {

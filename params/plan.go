@@ -38,13 +38,13 @@ type field struct {
 
 var fileType = reflect.TypeFor[*File]()
 
-// A use is a type, and whether Bind or a JSON decoder fills it.
+// A use is a type and the function that fills it: Bind or a JSON decoder.
 type use struct {
 	typ    reflect.Type
 	isBind bool
 }
 
-// roots holds the *root or the error of each use.
+// roots is a cache. It maps a use to its *root, or to the error about the type.
 var roots sync.Map
 
 // rootOf returns the root of a type. It compiles it once. It returns an error if the type has a mistake.
