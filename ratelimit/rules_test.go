@@ -40,7 +40,7 @@ func TestRulesForAPlan(t *testing.T) {
 		}
 		require.True(t, res.Allowed)
 		require.EqualValues(t, 1, res.Remaining)
-		require.EqualValues(t, 3, must(p.Count(c, 0)))
+		require.EqualValues(t, 3, must(p.Count(c)))
 	})
 	require.Equal(t, 1, calls, "once for a request")
 	require.Equal(t, `"api.60s";q=4;w=60, "api.burst";q=3;w=10`, h.Get("RateLimit-Policy"))
@@ -75,7 +75,7 @@ func TestRulesForIsChecked(t *testing.T) {
 		for _, use := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { _, err := p.Take(ctx); return err },
 			func(ctx context.Context) error { _, err := p.Peek(ctx); return err },
-			func(ctx context.Context) error { _, err := p.Count(ctx, 0); return err },
+			func(ctx context.Context) error { _, err := p.Count(ctx); return err },
 			func(ctx context.Context) error { _, err := p.Add(ctx, 1); return err },
 		} {
 			err := ask(use)
