@@ -75,6 +75,7 @@ func TestLimiterOfSeveralRules(t *testing.T) {
 
 	v := must(u.Take(ctx, "k", 1))
 	require.False(t, v.Allowed)
+	require.True(t, v.Violated)
 	require.Equal(t, []ratelimit.Rule{second}, denied(rules, v))
 	require.Equal(t, 333334*time.Microsecond, v.RetryAfter)
 	require.EqualValues(t, 3, v.Limit)
