@@ -285,13 +285,14 @@ func TestCallError(t *testing.T) {
 	}
 }
 
-// TestRepliesUnderConnectionFaults makes calls while connections break and scripts are flushed. Each call that succeeds must
-// get its own reply.
+// TestRepliesUnderConnectionFaults makes calls while connections break and scripts are flushed. No call gets the reply of
+// another call, no script runs twice, and each script whose call succeeded has run.
 func TestRepliesUnderConnectionFaults(t *testing.T) {
 	t.Parallel()
 	s := testhost.StartRedis(t)
 	c, proxy := faultproxy.NewClient(t, s)
 	p := newPipe(t, c)
+	load(t, p, incr)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -316,7 +317,7 @@ func TestRepliesUnderConnectionFaults(t *testing.T) {
 	ends := time.Now().Add(700 * time.Millisecond)
 	echo := NewScript(`return {KEYS[1], ARGV[1]}`)
 	var wg sync.WaitGroup
-	var fine atomic.Int64
+	var fine, lost atomic.Int64
 	for i := range 64 {
 		wg.Go(func() {
 			for j := 0; time.Now().Before(ends); j++ {
@@ -329,14 +330,19 @@ func TestRepliesUnderConnectionFaults(t *testing.T) {
 				if err == nil && (r.Values[0] != key || r.Values[1] != fmt.Sprint(j)) {
 					t.Errorf("%s %d: %v", key, j, r.Values)
 				}
-				if err == nil {
-					fine.Add(1)
-				}
 				b, err := p.Run(ctx, 20*time.Millisecond, Call{Batch: &keyed, Key: key, N: int64(j)})
 				if err == nil && (b.Ints[0] != int64(i) || b.Ints[1] != int64(j)) {
 					t.Errorf("%s %d: %v", key, j, b.Ints)
 				}
 				cancel()
+				switch err := run(t.Context(), p, 20*time.Millisecond, "n", 1); {
+				case err == nil:
+					fine.Add(1)
+				case errors.Is(err, ErrNoReply):
+					lost.Add(1)
+				case !errors.Is(err, ErrNotSent):
+					t.Error(err)
+				}
 			}
 		})
 	}
@@ -344,7 +350,12 @@ func TestRepliesUnderConnectionFaults(t *testing.T) {
 	close(stop)
 	<-stopped
 	require.NoError(t, proxy.Restore())
+	n := int64(value(t, s.Client(nil), "n"))
+	t.Logf("%d calls succeeded, %d lost their replies, %d scripts ran", fine.Load(), lost.Load(), n)
 	require.Positive(t, fine.Load())
+	require.Positive(t, lost.Load())
+	require.GreaterOrEqual(t, n, fine.Load())
+	require.LessOrEqual(t, n, fine.Load()+lost.Load())
 	eventually(t, "it works again", func() bool { return run(t.Context(), p, timeout, "n", 1) == nil })
 	requireIdle(t, p)
 }

@@ -151,7 +151,7 @@ func TestRedisCrash(t *testing.T) {
 		want int64
 	}{{testhost.Durable, 3}, {nil, 0}} {
 		server := testhost.StartRedis(t, tt.args...)
-		l := newLimiter(t, newStore(t, server.Client(nil), Options{}), perMinute(1000))
+		l := newLimiter(t, newStore(t, server.Client(nil), patient), perMinute(1000))
 		_, err := l.Take(t.Context(), "k", 3)
 		require.NoError(t, err)
 		server.Kill()
