@@ -231,7 +231,7 @@ func (f *valueFlight[T]) Finish(abnormal error) {
 }
 
 // OwnCancellation reports whether err is a cancellation or a deadline of a single attempt, while owner goes on. Such
-// an outcome must not be kept. It returns false if a method of err panics, because the waiters must get err.
+// an outcome must not be kept. If a method of err panics, it returns false, so that the waiters get err.
 func OwnCancellation(owner context.Context, err error) (own bool) {
 	defer func() {
 		if recover() != nil {

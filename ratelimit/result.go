@@ -98,7 +98,7 @@ type Receipt struct {
 	N       int64  // units
 	// At is the bucket's number, the window's end, or the time of the charge in microseconds.
 	At int64
-	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter after the charge.
+	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter's value after this charge.
 	Generation int64
 }
 

@@ -14,8 +14,8 @@ import (
 //	api := srv.Group("/api/", server.Require(User))
 //	api.HandleFunc("GET /notes", listNotes) // GET /api/notes
 //
-// A Group protects its routes and not its path: other routes may match paths below the prefix. [Server.Routes] shows
-// the requirements that they lack. The prefix of a group "/" contains all routes.
+// A Group protects its routes and not its path: other routes may match paths below the prefix, and every path is below
+// the prefix "/". [Server.Routes] shows the requirements of each route.
 type Group struct {
 	srv    *Server
 	prefix string // "" for the group of all routes

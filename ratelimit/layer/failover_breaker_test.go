@@ -83,7 +83,7 @@ func TestBreakerOpensWithALongTimeout(t *testing.T) {
 }
 
 // TestBreakerStaysClosedIfAPartHangs checks that the breaker stays closed while a third of the calls hang, as if one
-// node of a Cluster hung. Soon nearly all callers wait for such calls, which then fail one after another.
+// node of a Cluster hung. Soon nearly all callers wait in hanging calls, so failures come in long runs.
 func TestBreakerStaysClosedIfAPartHangs(t *testing.T) {
 	withFailover(t, FailoverOptions{Mode: Open}, func(t *testing.T, f *failoverTest) {
 		var calls atomic.Int64

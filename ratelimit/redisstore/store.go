@@ -79,9 +79,9 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{pipe: pipe, prefix: o.Prefix, timeout: o.Timeout, batch: o.BatchSize, scripts: theScripts}, nil
 }
 
-// Do implements [ratelimit.Store]. Groups on different counters run at the same time, in any order. It returns the errors of
-// [storage.Validate], [ratelimit.ErrOverflow], the cause of the end of ctx, and errors that wrap [ratelimit.ErrStore]. If
-// it returns an error, any of the groups may have been charged.
+// Do implements [ratelimit.Store]. Groups of ops on different counters run concurrently, in any order. Do returns the
+// errors of [storage.Validate], [ratelimit.ErrOverflow], the cause of ctx, and errors that wrap [ratelimit.ErrStore].
+// After an error, any of the groups may have been charged.
 func (s *Store) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := validate(ctx, ops); err != nil {
 		return nil, err
