@@ -102,9 +102,6 @@ func resolveBody(ctx context.Context) (*body, error) {
 	}
 	b, o := &body{}, p.options()
 	isForm := c.kind == formKind
-	if _, isShared := r.Body.(*sharedBody); isForm && !isShared && formWasParsed(r) {
-		return nil, ErrBodyTaken
-	}
 	coding := c.codings
 	if inflaters[coding] == nil {
 		coding = "" // the body is only read to see whether it is empty
@@ -116,9 +113,9 @@ func resolveBody(ctx context.Context) (*body, error) {
 }
 
 // formWasParsed reports whether ParseForm has read r's body. For other methods, also for QUERY, ParseForm sets
-// PostForm without reading.
+// PostForm to an empty map without reading. A middleware may have changed the method after ParseForm.
 func formWasParsed(r *http.Request) bool {
-	return r.PostForm != nil && hasContent(r.Method) && r.Method != methodQuery
+	return len(r.PostForm) > 0 || r.PostForm != nil && hasContent(r.Method) && r.Method != methodQuery
 }
 
 const methodQuery = "QUERY" // RFC 10008

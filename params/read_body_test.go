@@ -136,18 +136,25 @@ func TestNoBody(t *testing.T) {
 	}
 }
 
-// Without Share, Params can't have what something else has parsed.
+// TestParsedFormIsTaken parses forms before Share, or with a Body that is wrapped after Share. So Params can't have them.
 func TestParsedFormIsTaken(t *testing.T) {
 	urlencoded, multipart := streamOf(strings.NewReader("a=1")), form(t, "a", "1")
 	reader, chunked := form(t, "a", "1"), form(t, "a", "1")
 	chunked.ContentLength = -1
 	require.NoError(t, urlencoded.ParseForm())
+	late, override := urlencoded.WithContext(t.Context()), urlencoded.WithContext(t.Context())
+	override.Method = http.MethodDelete
+	wrapped := streamOf(strings.NewReader("a=1"))
+	for _, r := range []*http.Request{late, override, wrapped} {
+		Share(r, nil)
+	}
+	wrapped.Body = http.MaxBytesReader(nil, wrapped.Body, 100)
+	require.NoError(t, wrapped.ParseForm())
 	require.NoError(t, multipart.ParseMultipartForm(1))
-	require.NoError(t, chunked.ParseMultipartForm(1))
-	require.NoError(t, failure(reader.MultipartReader()))
-	for _, r := range []*http.Request{urlencoded, multipart, chunked, reader} {
+	require.NoError(t, errors.Join(chunked.ParseMultipartForm(1), failure(reader.MultipartReader())))
+	for _, r := range []*http.Request{urlencoded, late, override, wrapped, multipart, chunked, reader} {
 		p := paramsOf(t, r, Options{})
-		require.ErrorIs(t, failure(p.String("a")), ErrBodyTaken)
+		require.ErrorIs(t, failure(p.Content().String("a")), ErrBodyTaken)
 		require.ErrorIs(t, failure(p.Form().StringOr("a", "")), ErrBodyTaken)
 	}
 }

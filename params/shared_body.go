@@ -10,8 +10,8 @@ import (
 const maxKeptForm = 1 << 20
 
 // Share gives r a body that later copies of r have in common. If a form is read from r or from a copy, by ParseForm
-// or by [Params], the other finds it too. Share must be called before anything reads the body. It leaves a request
-// without a body as it is. If w is not nil, it is the response's writer as the server made it, and Options.ReadTimeout
+// or by [Params], the other finds it too. Share must be called before anything reads the body: if a form was parsed
+// before, Params returns [ErrBodyTaken]. Share leaves a request without a body as it is. If w is not nil, it is the response's writer as the server made it, and Options.ReadTimeout
 // becomes a read deadline of its connection. If the body can't be read, Read returns the error that a method of
 // Params would return.
 func Share(r *http.Request, w http.ResponseWriter) {
@@ -23,7 +23,8 @@ func Share(r *http.Request, w http.ResponseWriter) {
 func share(r *http.Request, w http.ResponseWriter) *sharedBody {
 	b, ok := r.Body.(*sharedBody)
 	if !ok {
-		b = &sharedBody{ReadCloser: r.Body, keep: contentOf(r.Header).kind == formKind, writer: w}
+		isForm := contentOf(r.Header).kind == formKind
+		b = &sharedBody{ReadCloser: r.Body, keep: isForm, lost: isForm && formWasParsed(r), writer: w}
 		r.Body = b
 	}
 	return b
