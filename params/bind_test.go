@@ -74,6 +74,25 @@ func TestBindOfEverySource(t *testing.T) {
 	require.True(t, got.Ordered.IsZero())
 }
 
+// paging is a group of fields that also has a decoding method.
+type paging struct {
+	Number int `query:"page" max:"100" required:"true"`
+}
+
+func (*paging) UnmarshalJSON([]byte) error { return nil }
+
+func TestBindOfAnEmbeddedGroupThatDecodesItself(t *testing.T) {
+	type list struct {
+		paging
+		Words string `query:"q"`
+	}
+	got := value(Bind[list](newContext(t, getRequest("q=go&page=3"), Options{})))
+	require.Equal(t, list{paging{3}, "go"}, got)
+	for query, want := range map[string]error{"q=go": ErrMissing, "page=101": ErrInvalid} {
+		require.ErrorIs(t, failure(Bind[list](newContext(t, getRequest(query), Options{}))), want)
+	}
+}
+
 func TestBindReadsOnlyWhatItNeeds(t *testing.T) {
 	r := postForm("/?q=1", "%zz")
 	body := watch(r)

@@ -57,7 +57,8 @@ func isLeftOut(tag reflect.StructTag, only Source) bool {
 }
 
 func canBeGroup(sf reflect.StructField) bool {
-	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !decodesItself(sf.Type)
+	_, isOpt := optInnerType(sf.Type)
+	return sf.Type.Kind() == reflect.Struct && (sf.IsExported() || sf.Anonymous) && sf.Type != timeType && !isOpt
 }
 
 // sourceOf returns the source that a field's tags name, or "", and the name there. If only is not "", the tags of other
