@@ -1,6 +1,7 @@
 package params
 
 import (
+	"bufio"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -20,6 +21,7 @@ func openGzip(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
 type inflated struct {
 	limited // from is nil until the first Read
 	body    *bodyReader
+	source  *bufio.Reader // reads body; the decoder does not read ahead, because this is an io.ByteReader
 	coding  string
 }
 
@@ -28,7 +30,7 @@ func (b *bodyReader) inflatedReader(coding string) io.Reader {
 	if coding == "" {
 		return b
 	}
-	return &inflated{limited: newLimited(nil, b.limit, bodyTooLargeError), body: b, coding: coding}
+	return &inflated{limited: newLimited(nil, b.limit, bodyTooLargeError), body: b, source: bufio.NewReader(b), coding: coding}
 }
 
 func (i *inflated) Read(p []byte) (n int, err error) {
@@ -36,16 +38,28 @@ func (i *inflated) Read(p []byte) (n int, err error) {
 		return 0, i.err
 	}
 	if i.from == nil {
-		i.from, err = inflaters[i.coding](i.body)
+		i.from, err = inflaters[i.coding](i.source)
 	}
 	if err == nil {
 		n, err = i.limited.Read(p)
+	}
+	if err == io.EOF {
+		err = i.endError()
 	}
 	if err != nil && err != io.EOF {
 		err = i.bodyError(err)
 	}
 	i.err = err
 	return n, err
+}
+
+// endError returns io.EOF if the body ends after its inflated content.
+func (i *inflated) endError() error {
+	_, err := i.source.ReadByte()
+	if err == nil {
+		err = malformedError(SourceBody, "", "has more after its "+i.coding+" content")
+	}
+	return err
 }
 
 // bodyError returns the error of the body if it has one, because that is why the decoder failed.

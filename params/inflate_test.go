@@ -72,6 +72,8 @@ func TestFaultyCodings(t *testing.T) {
 	} {
 		requireReason(t, failure(paramsOf(t, coded(formType, "gzip", body), Options{}).String("a")), ErrMalformed, text)
 	}
+	_, err := paramsOf(t, coded(formType, "deflate", zlibbed("a=1")+"x"), Options{}).String("a")
+	requireReason(t, err, ErrMalformed, "has more after its deflate content")
 	var raw bytes.Buffer
 	w, _ := flate.NewWriter(&raw, 5)
 	_, _ = io.WriteString(w, "a=1")
@@ -106,12 +108,13 @@ func TestBothSizesAreBounded(t *testing.T) {
 }
 
 func TestInterruptedCodedBody(t *testing.T) {
-	body := gzipped(strings.Repeat("a=1&", 100))
-	r := coded(formType, "gzip", "")
-	r.ContentLength = -1
-	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(body[:20]), iotest.ErrReader(io.ErrUnexpectedEOF)))
-	requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrInterrupted, "ended before it was complete")
-
+	text := strings.Repeat("a=1&", 100)
+	for body, coding := range map[string]string{gzipped(text)[:20]: "gzip", zlibbed(text): "deflate"} {
+		r := coded(formType, coding, "")
+		r.ContentLength = -1
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader(body), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		requireReason(t, failure(paramsOf(t, r, Options{}).String("a")), ErrInterrupted, "ended before it was complete")
+	}
 }
 
 func TestStream(t *testing.T) {
