@@ -51,8 +51,14 @@ func (c compiler) compileJSON(p *plan) (err error) {
 
 // isKey reports whether the name of a JSON member can become a key of a map.
 func isKey(t reflect.Type) bool {
-	k := t.Kind()
-	return k == reflect.String || reflect.Int <= k && k <= reflect.Float64 || decodesItself(t)
+	switch k := t.Kind(); k {
+	case reflect.Interface:
+		return t.NumMethod() == 0
+	case reflect.Array:
+		return t.Elem().Kind() == reflect.Uint8 || decodesItself(t)
+	default:
+		return k == reflect.String || reflect.Int <= k && k <= reflect.Float64 || t == timeType || decodesItself(t)
+	}
 }
 
 // decodesItself reports whether a type has a method that decodes it.

@@ -55,9 +55,15 @@ func TestKeysOfMaps(t *testing.T) {
 		Ints  map[int8]int          `json:"ints"`
 		Addrs map[netip.Addr]int    `json:"addrs"`
 		Took  map[time.Duration]int `json:"took"`
+		Times map[time.Time]int     `json:"times"`
+		Bytes map[[2]byte]int       `json:"bytes"`
+		Any   map[any]int           `json:"any"`
 	}
-	got := value(JSON[maps](newContext(t, postJSON(`{"ints":{"-1":1},"addrs":{"::1":1},"took":{"7":1}}`), Options{})))
+	got := value(JSON[maps](newContext(t, postJSON(`{"ints":{"-1":1},"addrs":{"::1":1},"took":{"7":1},
+		"times":{"2026-01-02T03:04:05Z":1},"bytes":{"AQI=":1},"any":{"a":1}}`), Options{})))
 	require.Equal(t, maps{
 		Ints: map[int8]int{-1: 1}, Addrs: map[netip.Addr]int{netip.IPv6Loopback(): 1}, Took: map[time.Duration]int{7: 1},
+		Times: map[time.Time]int{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC): 1},
+		Bytes: map[[2]byte]int{{1, 2}: 1}, Any: map[any]int{"a": 1},
 	}, got)
 }
