@@ -86,7 +86,7 @@ func (f Field[T]) Delete(ctx context.Context) error {
 // other writes. Otherwise Update costs one store call, one more if it has waited for its turn, and two more for each
 // further try.
 func (f Field[T]) Update(ctx context.Context, fn func(T) (T, error)) error {
-	st, err := Session{ctx: ctx}.load()
+	st, err := Session{ctx: ctx}.loadForWrite("the update", f.name)
 	if err != nil {
 		return err
 	}

@@ -107,11 +107,28 @@ func (s Session) lock() (*state, error) {
 // lockForWrite is like lock, for a method that changes the session. It returns an error if the header is going out or
 // the request's secret is an old one.
 func (s Session) lockForWrite(method, field string) (*state, error) {
-	st, err := s.load()
+	st, err := s.loadForWrite(method, field)
 	if err == nil {
 		err = st.lockForWrite(method, field)
 	}
 	return st, err
+}
+
+// loadForWrite is like load, but returns an error without loading if the header is already going out.
+func (s Session) loadForWrite(method, field string) (*state, error) {
+	if _, err := s.ownerForWrite(method, field); err != nil {
+		return nil, err
+	}
+	return s.load()
+}
+
+// ownerForWrite returns the context of the request, or an error if the header is already going out.
+func (s Session) ownerForWrite(method, field string) (*reqctx.Context, error) {
+	c, err := sessionKey.Owner(s.ctx)
+	if err == nil && c.Committed() {
+		err = lateError(method, field)
+	}
+	return c, err
 }
 
 func (s *state) lockForWrite(method, field string) error {
@@ -135,12 +152,9 @@ func errRenewed() error { return &Error{Action: "save", Err: ErrGone} }
 // lockForEnd is like lockForWrite, for methods that end sessions. These methods also work if the client has left, and the
 // header may go out while they run. The result has the token of the stored session, or the zero token if there is none.
 func (s Session) lockForEnd(method string) (*state, token, error) {
-	c, err := sessionKey.Owner(s.ctx)
+	c, err := s.ownerForWrite(method, "")
 	if err != nil {
 		return nil, token{}, err
-	}
-	if c.Committed() {
-		return nil, token{}, lateError(method, "")
 	}
 	st, err := s.load()
 	if err != nil && s.ctx.Err() != nil {

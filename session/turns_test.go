@@ -150,6 +150,17 @@ func TestUpdateWithinAnUpdateDoesNotWait(t *testing.T) {
 	})
 }
 
+func TestUpdateOfAFieldWithinItsUpdateDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *site, cookie string) {
+		start := time.Now()
+		c := s.begin(t, cookie)
+		once := sync.OnceValue(func() error { return balance.Update(c, plus(10)) })
+		require.NoError(t, balance.Update(c, func(n int) (int, error) { return n + 1, once() }))
+		require.Equal(t, 11, s.balance(t, cookie))
+		require.Zero(t, time.Since(start))
+	})
+}
+
 func TestOthersDoNotWaitForAnUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *site, cookie string) {
 		release, releaseNew := s.hold(t, cookie, plus(1)), s.hold(t, "", plus(1))
