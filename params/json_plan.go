@@ -32,7 +32,7 @@ func (c compiler) compileJSON(p *plan) (err error) {
 	switch k := p.typ.Kind(); {
 	case isOpt:
 		p.elem, err = c.planFor(inner)
-	case p.typ == timeType, decodesItself(p.typ):
+	case p.typ == timeType, decodesItself(p.typ) && p.typ != numberType: // json.Number has a method for this since Go 1.27
 	case k == reflect.Pointer, k == reflect.Slice && p.typ.Elem().Kind() != reflect.Uint8: // bytes are base64
 		p.elem, err = c.planFor(p.typ.Elem())
 	case k == reflect.Array, k == reflect.Map:
