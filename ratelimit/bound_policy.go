@@ -37,12 +37,23 @@ func (p *Policy) propertyKeys() *propertyKeys {
 	return p.keys.Load()
 }
 
-// boundPolicy is a policy with its store.
+// boundPolicy is a copy of a policy, with its store.
 type boundPolicy struct {
-	*Policy
+	Policy
+	of         *Policy // the original, whose property keys the copy uses
 	store      Store
 	policyLine string // the value of the field RateLimit-Policy for Rules
 }
+
+// bind copies the fields of p, because the caller may change them later, while requests use the copy.
+func bind(p *Policy, store Store) *boundPolicy {
+	return &boundPolicy{of: p, store: store, policyLine: string(p.appendPolicies(nil, p.Rules, nil)), Policy: Policy{
+		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
+		Cost: p.Cost, Unit: p.Unit, XHeaders: p.XHeaders,
+	}}
+}
+
+func (p *boundPolicy) propertyKeys() *propertyKeys { return p.of.propertyKeys() }
 
 // Provide registers the policies, with their counters in store. The property "ratelimit" is the [Limit] that [From]
 // returns. Observers and measurements see the private properties "ratelimit.<name>.key", which finds the request's key
@@ -60,8 +71,7 @@ func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 	}
 	provideLimit(reg, slices.Clone(policies))
 	for _, p := range policies {
-		b := &boundPolicy{p, store, string(p.appendPolicies(nil, p.Rules, nil))}
-		b.provide(reg)
+		bind(p, store).provide(reg)
 	}
 }
 
@@ -102,7 +112,7 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	return &charge{terms: t, res: res}, nil
 }
 
-func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) { return p.CountIn(ctx, 0) }
+func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) { return p.of.CountIn(ctx, 0) }
 
 // termsAndCost returns the request's terms, and its cost in units.
 func (k *propertyKeys) termsAndCost(ctx context.Context) (terms, int64, error) {

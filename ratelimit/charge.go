@@ -113,8 +113,8 @@ func Decisions(ctx context.Context) iter.Seq[Decision] {
 				continue
 			}
 			for i, r := range c.rules {
-				quota := p.quotaName(r, len(c.rules) == 1)
-				if !yield(Decision{Policy: p.Name, Of: p, Quota: quota, Rule: r, Result: *c.res.ofRule(i)}) {
+				quota := c.policy.quotaName(r, len(c.rules) == 1)
+				if !yield(Decision{Policy: c.policy.Name, Of: p, Quota: quota, Rule: r, Result: *c.res.ofRule(i)}) {
 					return
 				}
 			}

@@ -18,14 +18,14 @@ import (
 //
 //	var Search = ratelimit.NewPolicy("search", ratelimit.ByIP(), ratelimit.PerMinute(5))
 //
-// Give them to a server, [Provide] or [Middleware], and do not change them afterwards. Then call the methods with the
-// context of a request: a *server.Request, or the context of an [http.Request] that the server or the middleware
-// handles. They return an error if the request's key (ErrNoKey), rules or cost (ErrTooLarge) cannot be found, if the
-// store fails (ErrStore), or if the request does not have the policy ([reqctx.ErrNoProperty]). They are safe for
-// concurrent use.
+// Give them to a server, [Provide] or [Middleware]. These copy the fields, so later changes have no effect. Then call
+// the methods with the context of a request: a *server.Request, or the context of an [http.Request] that the server
+// or the middleware handles. They return an error if the request's key (ErrNoKey), rules or cost (ErrTooLarge) cannot
+// be found, if the store fails (ErrStore), or if the request does not have the policy ([reqctx.ErrNoProperty]). They
+// are safe for concurrent use.
 //
 // A policy is identified by its pointer. A Middleware inside a server uses the server's charge if both have the same
-// pointer. A copy of a Policy is a different policy.
+// pointer. A copy of a Policy is a different policy. The Name must not change after the first use.
 type Policy struct {
 	// Name is part of property names, headers and keys in the store: letters, digits, "-" and "_", at most 64 of them.
 	Name string

@@ -24,7 +24,7 @@ type Options struct {
 	Session session.Options
 	// SessionStore keeps the sessions. The zero value keeps them in memory.
 	SessionStore session.Store
-	// RateLimits are the policies of the server. They must not be changed afterwards.
+	// RateLimits are the policies of the server. The server copies their fields: later changes have no effect.
 	RateLimits []*ratelimit.Policy
 	// RateLimitStore keeps the counters. The zero value keeps them in memory.
 	RateLimitStore ratelimit.Store

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -228,4 +230,36 @@ func login2(t *testing.T, srv *server.Server) *http.Cookie {
 	res := ask(srv, "POST", "/login")
 	require.Len(t, res.Cookies(), 1)
 	return res.Cookies()[0]
+}
+
+// In TestFailedLoginsOnly, the handler refunds the charge if the password is right. Wrong passwords are sent
+// concurrently.
+func TestFailedLoginsOnly(t *testing.T) {
+	failures := policy(t, "failures") // 3 per minute
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{failures}})
+	var checked atomic.Int64
+	srv.HandleFunc("POST /login", func(_ http.ResponseWriter, req *server.Request) error {
+		if err := failures.Require(req); err != nil {
+			return err
+		}
+		checked.Add(1)
+		if req.FormValue("password") != "right" {
+			return server.Errorf(http.StatusUnauthorized, "wrong")
+		}
+		_, err := failures.Refund(req)
+		return err
+	})
+	for range 10 {
+		res := ask(srv, "POST", "/login?password=right")
+		require.Equal(t, 200, res.StatusCode)
+		require.Contains(t, res.Header.Get("RateLimit"), "r=3", "the field shows the refund")
+	}
+	checked.Store(0)
+	var attempts sync.WaitGroup
+	for range 20 {
+		attempts.Go(func() { ask(srv, "POST", "/login?password=wrong") })
+	}
+	attempts.Wait()
+	require.EqualValues(t, 3, checked.Load())
+	require.Equal(t, 429, ask(srv, "POST", "/login?password=right").StatusCode)
 }

@@ -87,6 +87,17 @@ func TestLimitWithoutPolicy(t *testing.T) {
 	}
 }
 
+// TestAServerCopiesItsPolicies changes a policy that a server has.
+func TestAServerCopiesItsPolicies(t *testing.T) {
+	p := policy(t, "p")
+	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{p}})
+	srv.HandleFunc("GET /", func(_ http.ResponseWriter, req *server.Request) error { return p.Require(req.Context()) })
+	p.Rules[0], p.Key = ratelimit.PerMinute(1), nil
+	for i := range 4 {
+		require.Equal(t, map[bool]int{true: 200, false: 429}[i < 3], ask(srv, "GET", "/").StatusCode)
+	}
+}
+
 // After the handler has returned, a Request returns errors.
 func TestRequestIsValidUntilTheHandlerReturns(t *testing.T) {
 	srv, _ := newServer(t, server.Options{RateLimits: []*ratelimit.Policy{policy(t, "p")}})

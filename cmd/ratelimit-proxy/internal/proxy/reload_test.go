@@ -19,11 +19,13 @@ import (
 	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
+// TestReloadUnderLoad checks that a reload loses no request. The requests have no key, and all are in a tier, so a
+// request that sees a policy without its Fallback or its RulesFor is answered with a 400 or a 429.
 func TestReloadUnderLoad(t *testing.T) {
 	a := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a") })
 	b := behind(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "b") })
 	conf := func(url string, i int) config.Config {
-		return parse(t, "upstreams: {main: {url: %q, max_connections: %d}}\nrules: [{name: limit, limit: 100000/h}]\n", url, 100+i)
+		return parse(t, "upstreams: {main: {url: %q, max_connections: %d}}\nrules: [{name: limit, limit: 1/h, tiers: [{limit: 100000/h}]}]\n", url, 100+i)
 	}
 	p := run(t, conf(a.URL, 0))
 	p.client.Transport.(*http.Transport).MaxConnsPerHost = 8
