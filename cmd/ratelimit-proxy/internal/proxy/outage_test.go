@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,25 @@ func TestRedisDownIsLoggedOnce(t *testing.T) {
 		return len(p.log.lines("Redis works again")) > 0
 	}, 60*time.Second, 20*time.Millisecond)
 	require.Contains(t, p.metrics(t, "ratelimit_proxy_store_down"), " 0\n")
+}
+
+// TestPingRedis checks that a ping waits for Redis only as long as a request does, and that it needs no other commands.
+func TestPingRedis(t *testing.T) {
+	t.Parallel()
+	redis := testhost.StartRedis(t)
+	rules := testhost.ParseUser(t, "../../../../docs/redis.md", "limits")
+	redis.SetUser("limits", slices.DeleteFunc(rules, func(rule string) bool { return rule == "+ping" }))
+	p := run(t, parse(t, "redis: redis://limits:secret@%s\nredis_timeout: 2s\nupstreams: {main: {url: 'http://a'}}\nrules: [{name: limit, limit: 9/60s}]\n", redis.Addr))
+	p.PingRedis(t.Context())
+	require.Empty(t, p.log.above(t))
+	require.Empty(t, redis.Client(nil).Keys(t.Context(), "*").Val())
+
+	resume := redis.Pause()
+	p.PingRedis(t.Context())
+	resume()
+	logged := p.log.above(t)
+	require.Len(t, logged, 1)
+	require.Contains(t, logged[0]["error"], ": no reply")
 }
 
 // TestUpstreamDownIsLoggedOnce checks that an outage of an upstream is logged twice: at its beginning, with the

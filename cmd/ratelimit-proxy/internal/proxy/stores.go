@@ -92,20 +92,19 @@ func (s *store) release() error {
 	return s.client.Close()
 }
 
-// PingRedis calls Redis once. If that fails, the log shows the outage before the first request.
+// pingOp reads a counter that no rule uses.
+var pingOp = ratelimit.Op{Rule: ratelimit.PerMinute(1), Key: "ping", N: 1, Kind: ratelimit.Peek}
+
+// PingRedis calls Redis once, with the commands and the timeout of a request. If that fails, the log shows the outage
+// before the first request.
 func (p *Proxy) PingRedis(ctx context.Context) {
 	g := p.acquireGeneration()
 	if g == nil {
 		return
 	}
 	defer g.release()
-	if g.store.client == nil {
-		return
-	}
-	if err := g.store.client.Ping(ctx).Err(); err == nil {
-		g.store.outage.callSucceeded()
-	} else if ctx.Err() == nil {
-		g.store.outage.callFailed(err)
+	if g.store.client != nil {
+		_, _ = g.store.base.DoOne(ctx, pingOp) // the store reports errors to its outage
 	}
 }
 
