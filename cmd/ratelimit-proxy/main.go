@@ -35,11 +35,14 @@ type commands struct {
 }
 
 // AfterApply is called by kong. It returns an error if the value of a flag is empty, for example of --limit "$LIMIT"
-// if the variable is not set.
+// if the variable is not set. It also returns an error if check has a flag, since all flags here belong to run.
 func (c *commands) AfterApply(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if p.Flag == nil {
 			continue
+		}
+		if parsed.Command() == checkName {
+			return fmt.Errorf("--%s: check has no such flag", p.Flag.Name)
 		}
 		if v := p.Flag.Target; (v.Kind() == reflect.String || v.Kind() == reflect.Slice) && v.Len() == 0 {
 			return fmt.Errorf("--%s: is empty: set a value, or omit the flag", p.Flag.Name)
@@ -47,6 +50,9 @@ func (c *commands) AfterApply(parsed *kong.Context) error {
 	}
 	return nil
 }
+
+// checkName is kong's name of the command check.
+const checkName = "check <config>"
 
 type checkCommand struct {
 	Config string `arg:"" help:"Configuration file (YAML)."`
@@ -91,7 +97,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "ratelimit-proxy: %v\n", err)
 		return 2
 	}
-	if parsed.Command() == "check <config>" {
+	if parsed.Command() == checkName {
 		return checkConfig(c.Check.Config, stdout, stderr)
 	}
 	log := newLogger(stderr, c.Debug)

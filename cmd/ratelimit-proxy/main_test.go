@@ -385,6 +385,8 @@ func TestInvalidCommandLines(t *testing.T) {
 		{[]string{"check", bad}, 2, bad + ":5:10: rules[0].key"},
 		{[]string{"check", filepath.Join(dir, "none")}, 2, "no such file"},
 		{[]string{"check", good}, 0, good + " is valid"},
+		{[]string{"check", "--limit", "x", good}, 2, "ratelimit-proxy: --limit: check has no such flag"},
+		{[]string{"--debug", "check", good}, 2, "--debug: check has no such flag"},
 		{[]string{"check", addresses}, 2, addresses + ":1:10: listen[0].address"},
 		{[]string{"--listen", "256.0.0.1:x", "--upstream", "http://a"}, 2, "not an address to listen on"},
 		{[]string{"--listen", "256.0.0.1:1", "--upstream", "http://a"}, 1, "listen tcp"},
