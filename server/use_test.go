@@ -16,15 +16,6 @@ import (
 	"github.com/lazyreq/lazyreq/server"
 )
 
-// noting returns a middleware that sends its name and the status of the response to notes.
-func noting(name string, notes chan<- string) func(http.Handler) http.Handler {
-	return middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
-		sw := &statusWriter{ResponseWriter: w}
-		next.ServeHTTP(sw, r)
-		notes <- name + " " + http.StatusText(sw.status)
-	})
-}
-
 // A middleware's reads use the properties of the request. If the middleware answers, they are committed.
 func TestMiddlewareHasTheProperties(t *testing.T) {
 	srv, l := newServer(t, server.Options{})
