@@ -53,13 +53,16 @@ func (l *prepaidLayer) track(op *ratelimit.Op) *keyState {
 }
 
 // expire ends the allotments that have expired. Then it forgets the key if the key is idle, and otherwise sets the
-// timer again.
+// timer again. It does nothing if k was already forgotten, because the timer can fire a second time.
 func (l *prepaidLayer) expire(c counter, k *keyState) {
-	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.keys[c] != k {
+		return
+	}
+	now := l.now()
 	l.giveBack(k, func(a *allotment) bool { return now >= a.end })
-	if l.closed || len(k.allotments) == 0 && k.refill == nil && now-k.demand.at > k.lifetime {
+	if len(k.allotments) == 0 && k.refill == nil && now-k.demand.at > k.lifetime {
 		delete(l.keys, c)
 		return
 	}

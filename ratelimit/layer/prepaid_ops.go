@@ -36,9 +36,9 @@ func (l *prepaidLayer) take(ctx context.Context, op *ratelimit.Op) (res ratelimi
 // spendOrRefill spends prepaid units, or returns the refill to wait for. It returns neither if the caller has to call the
 // store.
 func (l *prepaidLayer) spendOrRefill(op *ratelimit.Op) (res ratelimit.Result, wait *refill) {
-	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.now()
 	k := l.track(op)
 	if k == nil {
 		return res, nil
@@ -78,9 +78,9 @@ func (l *prepaidLayer) takeFromStore(ctx context.Context, op *ratelimit.Op) (rat
 // observeTake records the store's result of a take. If the store denied the take only because of the prepaid units of
 // this process, observeTake ends the allotments of these units and returns the ops that give them back.
 func (l *prepaidLayer) observeTake(op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
-	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.now()
 	k := l.find(op)
 	if k == nil {
 		return nil
