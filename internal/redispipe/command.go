@@ -205,6 +205,17 @@ func (cmd *command) deliverBatch(b *Batch, ints []int64) {
 	}
 }
 
+// hasReply reports whether Redis has sent a reply that is not an error. The reply may be unreadable.
+func (cmd *command) hasReply() bool {
+	switch c := cmd.Cmder.(type) {
+	case *redis.IntSliceCmd:
+		return c.Val() != nil
+	case *redis.Cmd:
+		return c.Val() != nil
+	}
+	return false
+}
+
 // reply returns the reply, or an error if the reply is an error or not an array.
 func (cmd *command) reply() (r Reply, err error) {
 	switch c := cmd.Cmder.(type) {

@@ -118,6 +118,27 @@ func TestErrorRepliesGoToTheirCalls(t *testing.T) {
 	require.Equal(t, 2*len(kinds), f.count("evalsha"), "nothing is sent again")
 }
 
+// TestUnreadableReplyIsNotSentAgain checks that a call whose script has run does not get the error of another call, which
+// would send it again.
+func TestUnreadableReplyIsNotSentAgain(t *testing.T) {
+	f := newFake(t, func(args []string) string {
+		switch {
+		case args[3] == "number":
+			return ":1\r\n"
+		case args[0] == "evalsha":
+			return "-NOSCRIPT why\r\n"
+		}
+		return "*1\r\n:1\r\n"
+	})
+	p := newPipe(t, client(t, f.Addr, nil))
+	calls := []Call{{Script: get, Keys: []string{"unknown"}}, {Script: get, Keys: []string{"number"}}}
+	results := p.RunAll(t.Context(), long, calls)
+	require.NoError(t, results[0].Err)
+	require.ErrorIs(t, results[1].Err, ErrUnreadable)
+	require.Equal(t, 2, f.count("evalsha"))
+	require.Equal(t, 1, f.count("eval"))
+}
+
 func requireKind(t *testing.T, kind string, r Result) {
 	t.Helper()
 	if kind == "fine" {

@@ -196,6 +196,8 @@ func newFake(tb testing.TB, answer func(args []string) string) *fake {
 			reply := "-ERR unknown command\r\n"
 			switch args[0] {
 			case "hello", "client":
+			case "ping": // go-redis checks subscriptions that are idle
+				reply = "+PONG\r\n"
 			case "time": // instead of calls that were abandoned
 				reply = "*2\r\n$1\r\n1\r\n$1\r\n1\r\n"
 			default:

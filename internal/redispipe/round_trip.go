@@ -58,7 +58,7 @@ func (q *queue) exec(ctx context.Context, cmds []*command) {
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		for _, cmd := range cmds {
-			if _, noReply := cmd.reply(); noReply != nil && cmd.Err() == nil { // not sent because of a hook or the handshake
+			if cmd.Err() == nil && !cmd.hasReply() { // not sent because of a hook or the handshake
 				cmd.SetErr(err)
 			}
 		}
