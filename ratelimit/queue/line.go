@@ -73,8 +73,8 @@ func (q *Queue) leave(l *line, w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(l.waiters, w)
-	if i == 0 && l.denied {
-		l.denied, l.next = false, time.Time{} // the next caller may want fewer units
+	if i == 0 && l.denied && len(l.waiters) > 1 && l.waiters[1].n < w.n {
+		l.denied, l.next = false, time.Time{} // fewer units may be available now
 	}
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	l.units -= w.n
@@ -100,6 +100,7 @@ func (q *Queue) applyResult(ctx context.Context, l *line, n int64, res ratelimit
 				w.wake(err)
 			}
 		}
+	case res.Source == ratelimit.FromDenyList: // the next caller need not wait for its denial
 	case !res.Allowed:
 		l.denied, l.short, l.next = true, true, now.Add(max(res.RetryAfter, minRetry))
 	default:

@@ -318,14 +318,36 @@ func TestWaitersLeaveWhileTheStoreHangs(t *testing.T) {
 	})
 }
 
+// TestDeniedCallerLeaves checks that the next caller waits for the RetryAfter of a denial, too, if it wants as many units.
+func TestDeniedCallerLeaves(t *testing.T) {
+	withQueue(t, window(1, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		ctx, leave := context.WithCancel(t.Context())
+		w.start(t.Context(), 0, 1)
+		w.start(ctx, 1, 1)
+		w.start(t.Context(), 2, 1)
+		leave()
+		require.Equal(t, []outcome{{0, 0, nil}, {1, 0, context.Canceled}}, w.advance(0))
+		require.Equal(t, []outcome{{2, time.Second, nil}}, w.advance(time.Second))
+		require.Len(t, w.spy.Calls(), 3)
+	})
+}
+
+// TestDenyListDenialIsReturnedAtOnce checks that no caller of a denied key waits, even if another caller waits before it.
 func TestDenyListDenialIsReturnedAtOnce(t *testing.T) {
-	q, err := New(storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
-		return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList}}, nil
-	}), window(5, time.Second), Options{})
-	require.NoError(t, err)
-	_, err = q.Wait(t.Context(), "k", 1)
-	var denied *ratelimit.DeniedError
-	require.ErrorAs(t, err, &denied)
+	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
+		w.spy.Hold = make(chan struct{})
+		w.spy.Store = storespy.Func(func(context.Context, []ratelimit.Op) ([]ratelimit.Result, error) {
+			return []ratelimit.Result{{Limit: 5, Source: ratelimit.FromDenyList, RetryAfter: time.Hour}}, nil
+		})
+		w.start(t.Context(), 0, 1)
+		w.start(t.Context(), 1, 1)
+		close(w.spy.Hold)
+		done := w.advance(0)
+		require.Len(t, done, 2)
+		for _, o := range done {
+			require.ErrorAs(t, o.err, new(*ratelimit.DeniedError))
+		}
+	})
 }
 
 func TestInvalidArguments(t *testing.T) {
