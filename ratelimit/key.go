@@ -159,7 +159,13 @@ func normalizeCredentials(value string) string {
 	if i := strings.IndexAny(value, " \t"); i >= 0 {
 		scheme, rest = value[:i], strings.TrimLeft(value[i:], " \t")
 	}
-	return strings.ToLower(scheme) + " " + rest
+	lower := []byte(scheme)
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' { // other bytes stay, so that different credentials have different keys
+			lower[i] += 'a' - 'A'
+		}
+	}
+	return string(lower) + " " + rest
 }
 
 // hashParts returns 128 bits of a SHA-256 hash of parts. Different lists of parts are different inputs of the hash.

@@ -53,6 +53,7 @@ func TestByHeaderAuthorization(t *testing.T) {
 	require.Equal(t, ask("X-Key", "a"), ask("X-Key", " a\t"))
 	require.NotEqual(t, want, ask("Authorization", "Bearer ABC"))
 	require.NotEqual(t, want, ask("Authorization", "Basic abc"))
+	require.NotEqual(t, ask("Authorization", "token-\xfe"), ask("Authorization", "token-\xff"))
 	require.NotEqual(t, ask("X-Key", "A b"), ask("X-Key", "a b"))
 	require.NotEqual(t, ask("X-Key", "a"), ask("X-Other", "a"))
 }
@@ -82,6 +83,25 @@ func TestByCookie(t *testing.T) {
 	header, err := ByHeader("id")(t.Context(), r)
 	require.NoError(t, err)
 	require.NotEqual(t, want, header, "a cookie is not the header of its name")
+}
+
+// TestSubjectsDoNotCollide checks that different policies have different keys, and that keys of Fallback differ from keys
+// of Key.
+func TestSubjectsDoNotCollide(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range []string{"a", "a-a"} {
+		for _, key := range []string{"k", ":k", "~k", "a:k", "\n", strings.Repeat("k", 129)} {
+			for _, p := range []*Policy{
+				{Name: name, Key: fixed(key, nil)},
+				{Name: name, Key: fixed("", nil), Fallback: fixed(key, nil)},
+			} {
+				subject, err := p.subject(t.Context(), nil)
+				require.NoError(t, err)
+				require.False(t, seen[subject], subject)
+				seen[subject] = true
+			}
+		}
+	}
 }
 
 // TestKeysDoNotCollideWithHashes checks that no other key has the same form in the store as the hash of a long key.

@@ -52,7 +52,7 @@ func checkRules(field string, rules []Rule) error {
 			return option.Prefix(fmt.Sprintf("%s[%d]: ", field, i), "ratelimit", err)
 		}
 		if len(rules) > 1 && r.Limit() == 0 {
-			return fmt.Errorf("%s[%d] has no limit, as several must: %v", field, i, r)
+			return option.WithText(fmt.Sprintf("%s[%d] has no limit, as several must: %v", field, i, r), ErrNoLimit)
 		}
 		for _, before := range rules[:i] {
 			if before.Name() == r.Name() {

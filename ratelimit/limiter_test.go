@@ -2,6 +2,8 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,7 @@ func TestNewLimiterRefusesRules(t *testing.T) {
 	} {
 		_, err := ratelimit.NewLimiter(c.store, c.rules...)
 		require.ErrorContains(t, err, want)
+		require.Equal(t, strings.Contains(want, "no limit"), errors.Is(err, ratelimit.ErrNoLimit))
 	}
 }
 

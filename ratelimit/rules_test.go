@@ -90,3 +90,15 @@ func TestRulesForIsChecked(t *testing.T) {
 	res, _ := q.take("api")
 	require.True(t, res.Allowed)
 }
+
+// TestPolicyThatBlocks checks that the header fields of a blocked request contain the duration of the block.
+func TestPolicyThatBlocks(t *testing.T) {
+	q := provide(t, &ratelimit.Policy{Name: "login", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{
+		ratelimit.FixedWindow(1, time.Minute).WithBlock(ratelimit.Block{After: 2, For: time.Hour}),
+	}})
+	q.take("login")
+	q.take("login")
+	_, h := q.take("login")
+	require.Equal(t, "3600", h.Get("Retry-After"))
+	require.Equal(t, `"login";r=0;t=3600`, h.Get("RateLimit"))
+}

@@ -20,6 +20,14 @@ func TestOpsThatNeedTheStore(t *testing.T) {
 				_, err = f.Do(t.Context(), []ratelimit.Op{take(window, "k", 1), op})
 				require.ErrorAs(t, err, new(*UnavailableError), "%v", kind)
 			}
+			if mode != Closed {
+				limiter, err := ratelimit.NewLimiter(f.failover, window)
+				require.NoError(t, err)
+				_, err = limiter.Add(t.Context(), "k", 1)
+				require.NoError(t, err)
+				_, err = limiter.AddCount(t.Context(), "k", 1, 0)
+				require.ErrorIs(t, err, ratelimit.ErrStore)
+			}
 			f.back()
 			res, _, err := f.take(window, "k", 1)
 			require.NoError(t, err)
