@@ -130,6 +130,9 @@ func (d *differential) step() {
 	key := d.key()
 	asked := make([]question, 1+d.number(3))
 	for i := range asked {
+		if d.number(7) == 0 {
+			key = d.key()
+		}
 		asked[i] = d.ask(key)
 	}
 	if slices.ContainsFunc(asked, func(q question) bool { return q.large() }) { // after an overflow, a store may have charged other groups

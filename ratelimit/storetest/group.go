@@ -57,6 +57,22 @@ func testGroupOneCounter(h harness) {
 	}
 }
 
+// testNewGroup checks that NewGroup and a different key each begin a group, which is decided alone.
+func testNewGroup(h harness) {
+	short, long := twoRules(h)
+	apart := takeOp(short, 2)
+	apart.NewGroup = true
+	other := takeOp(long, 1)
+	other.Key = "other"
+	res := h.do(takeOp(short, 2), takeOp(long, 5), apart, takeOp(long, 5), other, takeOp(long, 1))
+	for i, want := range []bool{true, true, false, false, true, false} {
+		if res[i].Allowed != want {
+			h.Errorf("op %d: Allowed is %v, want %v", i, res[i].Allowed, want)
+		}
+	}
+	requireEqual(h, "count of the short", h.count(short, "k", 0), 2)
+}
+
 // testResetInList checks that an add after a reset, in the same list of ops, begins at 0.
 func testResetInList(h harness) {
 	h.forEachRule(10, time.Minute, ratelimit.Block{}, func(h harness, r ratelimit.Rule, key string) {

@@ -148,11 +148,14 @@ func splitGroups(list []modelOp, ops []ratelimit.Op) (groups [][]modelOp) {
 	return groups
 }
 
-// drawList returns one to three random ops on a key: only takes, only refunds, or ops of any kind.
+// drawList returns one to three random ops: only takes, only refunds, or ops of any kind. Most of them have the given key.
 func (s *Sequence) drawList(key string) []modelOp {
 	list := make([]modelOp, 1+s.Draw(3))
 	kind := []ratelimit.Kind{ratelimit.Take, ratelimit.Take, ratelimit.Refund, 0, 0, 0}[s.Draw(6)]
 	for i := range list {
+		if i > 0 && s.Draw(8) == 0 {
+			key = s.drawKey()
+		}
 		q := s.drawOp(key, kind, list[:i])
 		if len(list) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
 			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
@@ -197,16 +200,18 @@ func (s *Sequence) chooseFocus() {
 		s.some = []int{s.Draw(len(s.families)), s.Draw(len(s.families)), s.Draw(len(s.families))}
 	}
 	if s.last.key == "" || !s.due && s.Draw(4) == 0 {
-		s.last.key = fmt.Sprint("key", s.Draw(3))
+		s.last.key = s.drawKey()
 	}
 }
+
+func (s *Sequence) drawKey() string { return fmt.Sprint("key", s.Draw(3)) }
 
 // drawOp returns a random op of a kind. If kind is 0, the kind is random, too.
 func (s *Sequence) drawOp(key string, kind ratelimit.Kind, before []modelOp) modelOp {
 	if !s.due {
 		s.last.family = s.some[s.Draw(len(s.some))]
 	}
-	q := modelOp{subject: s.last}
+	q := modelOp{subject: subject{key, s.last.family}}
 	tiers := s.families[q.family]
 	q.Op = ratelimit.Op{Key: key, Rule: tiers[s.Draw(len(tiers))], N: int64(1 + s.Draw(4))}
 	switch kinds := []ratelimit.Kind{ratelimit.Peek, ratelimit.Add, ratelimit.Count, ratelimit.Refund, ratelimit.Reset}; s.Draw(9) {

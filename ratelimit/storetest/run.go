@@ -62,6 +62,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"count over the span", testCountOverSpan},
 		{"group", testGroup},
 		{"group on one counter", testGroupOneCounter},
+		{"new group", testNewGroup},
 		{"reset in a list", testResetInList},
 		{"invalid ops", testInvalid},
 		{"odd keys", testOddKeys},
