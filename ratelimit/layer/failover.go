@@ -50,8 +50,8 @@ func (m Mode) String() string {
 //
 // The breaker opens if at least ten calls ended in the last second (or in two Timeouts, if these are longer) and the
 // share Ratio of them failed. It also opens if ten calls in sequence failed and none has succeeded for a Timeout.
-// Denials, invalid ops and callers that leave do not count as failures. A panic of the store counts as a failure and
-// is logged. No call is repeated. A failed call may have charged. While 256 calls are in flight that have timed out,
+// Denials, invalid ops and callers that leave do not count as failures. A panic of the store is logged, and
+// counts as a failure unless the caller has left. No call is repeated. A failed call may have charged. While 256 calls are in flight that have timed out,
 // no other call begins.
 type FailoverOptions struct {
 	// Timeout is the time within which the store has to answer. It should be much shorter than the deadlines of

@@ -96,8 +96,8 @@ func (s *Store) Stats() FailoverStats {
 }
 
 // Close gives prepaid units back to the inner store. Without Prepaid, it does nothing. It waits for the calls in the
-// background, each of which takes at most PrepaidOptions.Timeout. It returns an error if units could not be given
-// back; these units stay charged. After Close, the Store still runs ops, but takes no more units in advance.
+// background, each of which takes at most PrepaidOptions.Timeout if the inner store honours its context. It returns an
+// error if units could not be given back; these units stay charged. After Close, the Store still runs ops, but takes no more units in advance.
 func (s *Store) Close() error {
 	if s.prepaid == nil {
 		return nil

@@ -20,7 +20,8 @@ import (
 // rules or none, so that the counters are as if all rules were enforced. A list of several groups also costs two
 // calls.
 //
-// Header fields and a policy's results omit shadow rules. A policy that has only shadow rules sends no header fields.
+// Header fields and a policy's results omit shadow rules. A policy that has only shadow rules sends no header fields,
+// and its results are those of the shadow rules. Such a result is Allowed, but its Remaining can be 0.
 type ShadowOptions struct {
 	// Match reports whether op's rule is a shadow rule for op's key. It is called concurrently for every op. Nil means that
 	// all rules are shadow rules.

@@ -43,7 +43,7 @@ type Transport struct {
 }
 
 // RoundTrip sends a request as described at [Transport]. If the wait would exceed the context's deadline, it returns
-// [ErrTooLong] at once.
+// [ErrTooLong] at once. A unit of the Queue may then be charged, if another request got a 429 or a 503 during the wait.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, key := t.Base, r.URL.Host
 	if base == nil {
