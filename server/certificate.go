@@ -73,7 +73,7 @@ func (c *certificate) load() (changed bool, err error) {
 		return false, err
 	}
 	key, err := os.ReadFile(c.keyFile)
-	if err != nil || bytes.Equal(cert, c.cert) && bytes.Equal(key, c.key) {
+	if err != nil || c.pair.Load() != nil && bytes.Equal(cert, c.cert) && bytes.Equal(key, c.key) {
 		return false, err
 	}
 	pair, err := tls.X509KeyPair(cert, key)

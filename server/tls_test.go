@@ -173,6 +173,7 @@ func TestServeTLSNeedsItsFiles(t *testing.T) {
 		"a folder":             {func(f *pemFiles) { f.cert = filepath.Dir(f.cert) }, "is a directory", nil},
 		"a broken certificate": {func(f *pemFiles) { f.put(f.cert, own.cert[:len(own.cert)/2]) }, "PEM", nil},
 		"the key of another":   {func(f *pemFiles) { f.put(f.key, other.key) }, "match", nil},
+		"two empty files":      {func(f *pemFiles) { f.write(pair{}) }, "PEM", nil},
 		"no names of files":    {func(f *pemFiles) { f.cert, f.key = "", "" }, "no such file", fs.ErrNotExist},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,6 +268,24 @@ func TestWrongFilesLeaveTheOldCertificate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCertificateFilesRestored checks that a failure is logged again if the files were right in between.
+func TestCertificateFilesRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, l := newServer(t, server.Options{})
+		f := newPEMFiles(t, newPair(t, "own"))
+		p := serveTLS(t, srv, f)
+		requireServed(t, p, "own")
+		for n := range 2 {
+			require.NoError(t, os.Rename(f.key, f.key+"~"))
+			requireServed(t, p, "own")
+			require.Len(t, l.at("ERROR"), n+1)
+			require.NoError(t, os.Rename(f.key+"~", f.key))
+			requireServed(t, p, "own")
+		}
+		require.Empty(t, l.at("INFO"))
+	})
 }
 
 // Clients that connect while the files change all get a certificate.
