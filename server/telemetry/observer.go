@@ -104,17 +104,21 @@ func parentOf(ctx context.Context) trace.Span {
 // ResolveEnd implements [reqctx.Observer].
 func (o *Observer) ResolveEnd(ctx context.Context, name string, took time.Duration, err error) {
 	out := outcomeOf(ctx, name, err)
-	o.metrics.recordResolution(ctx, name, out, took, err)
-	r, ok := ctx.Value(o).(*resolution)
-	if !ok || r.flight != lazy.Current(ctx) { // it has no span, and r belongs to an outer request
-		return
+	// If the resolution has no span, r may belong to an outer request.
+	if r, ok := ctx.Value(o).(*resolution); ok && r.flight == lazy.Current(ctx) {
+		r.end(out, err)
 	}
+	o.metrics.recordResolution(ctx, name, out, took, err) // after the end of the span, because a method of err may panic
+}
+
+// end ends the span.
+func (r *resolution) end(out outcome, err error) {
 	if out != resolved {
 		r.span.SetAttributes(attribute.String("outcome", out.String()))
 	}
 	if out.failed() {
 		text := out.String()
-		if o.errorTexts && err != nil {
+		if r.observer.errorTexts && err != nil {
 			text = errorText(err)
 		}
 		r.span.SetStatus(codes.Error, text)

@@ -36,7 +36,12 @@ func (o outcome) String() string {
 func (o outcome) failed() bool { return o == failed || o == timedOut || o == panicked }
 
 // outcomeOf returns the outcome of the resolution of a property under ctx that returned err.
-func outcomeOf(ctx context.Context, name string, err error) outcome {
+func outcomeOf(ctx context.Context, name string, err error) (o outcome) {
+	defer func() {
+		if recover() != nil { // a method of err has panicked
+			o = failed
+		}
+	}()
 	ended := ctx.Err() != nil
 	if ended {
 		if timeout, ok := context.Cause(ctx).(*reqctx.TimeoutError); ok && timeout.Name == name {
@@ -64,11 +69,16 @@ func isCancellation(ctx context.Context, err error) bool {
 }
 
 // failureOf returns why a request has failed. It returns "" if it has not, or if its error is a response below 500.
-func failureOf(ctx context.Context, info *server.RequestInfo) string {
+func failureOf(ctx context.Context, info *server.RequestInfo) (reason string) {
 	err := info.Err
 	if err == nil {
 		return ""
 	}
+	defer func() {
+		if recover() != nil { // a method of err has panicked
+			reason = "error"
+		}
+	}()
 	var panics *lazy.PanicError
 	var store *session.Error
 	switch {

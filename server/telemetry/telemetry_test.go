@@ -37,6 +37,12 @@ type badError struct{}
 
 func (badError) Error() string { panic("Error") }
 
+// wrapped is an error whose nil pointer panics in Unwrap.
+type wrapped struct{ err error }
+
+func (*wrapped) Error() string   { return "wrapped" }
+func (w *wrapped) Unwrap() error { return w.err }
+
 func TestOutcomeOf(t *testing.T) {
 	canceledCtx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -61,6 +67,7 @@ func TestOutcomeOf(t *testing.T) {
 		{t.Context(), &server.Problem{Status: 200}, failed},
 		{t.Context(), ratelimit.ErrStore, failed},
 		{t.Context(), errors.New("broken"), failed},
+		{t.Context(), (*wrapped)(nil), failed},
 	} {
 		require.Equal(t, tt.want, outcomeOf(tt.ctx, "p", tt.err), "%v", tt.want)
 	}
@@ -90,6 +97,7 @@ func TestFailureOf(t *testing.T) {
 		{t.Context(), 303, &ratelimit.DeniedError{}, ""}, // a redirect to a page that explains it
 		{t.Context(), 0, errors.New("of a hijacked connection"), "error"},
 		{t.Context(), 500, errors.New("broken"), "error"},
+		{t.Context(), 500, (*wrapped)(nil), "error"},
 	} {
 		require.Equal(t, tt.want, failureOf(tt.ctx, &server.RequestInfo{Status: tt.status, Err: tt.err}), "%v", tt.want)
 	}

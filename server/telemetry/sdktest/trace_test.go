@@ -249,6 +249,27 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// storeError is an error of the store of rate limits. The method Unwrap of its nil pointer panics.
+type storeError struct{ err error }
+
+func (*storeError) Error() string   { return "store" }
+func (e *storeError) Unwrap() error { return e.err }
+
+// TestErrorThatPanics checks that a resolution has a span and is counted even if a method of its error panics.
+func TestErrorThatPanics(t *testing.T) {
+	r := newRig(t, sdktrace.AlwaysSample(), false)
+	ctx, root := r.tracers.Tracer("").Start(t.Context(), "root")
+	defer root.End()
+	for _, name := range []string{"own", "ratelimit.a.take"} {
+		func() {
+			defer func() { _ = recover() }() // as the server does
+			r.ResolveEnd(r.ResolveStart(ctx, name), name, time.Second, (*storeError)(nil))
+		}()
+		require.Equal(t, codes.Error, r.span(t, "resolve "+name).Status().Code)
+		require.EqualValues(t, 1, r.metric(t, "property.resolutions")["outcome=error property="+name])
+	}
+}
+
 // Several observers on one server, and nested servers with observers, only end their own spans.
 func TestSeveralObserversAndServers(t *testing.T) {
 	a, b := newRig(t, sdktrace.AlwaysSample(), false), newRig(t, sdktrace.AlwaysSample(), false)
