@@ -78,8 +78,9 @@ func (s *Scope) Cancel() {
 }
 
 // Close cancels the scope's context as Cancel does, and waits until all computations have returned. It returns the
-// joined errors of tasks and the panics that no Get waited for. A second Close also waits, and returns the same
-// error. A cycle that includes a call of Close is not detected.
+// joined errors of tasks and the panics that no Get waited for: the first 100, because a scope may live for as long
+// as the process. A second Close also waits, and returns the same error. A cycle that includes a call of Close is not
+// detected.
 func (s *Scope) Close() error {
 	s.mu.Lock()
 	if !s.closed && s.running == 0 {
@@ -94,11 +95,16 @@ func (s *Scope) Close() error {
 	return errors.Join(s.errs...)
 }
 
+// maxErrors is the maximum number of errors that Close returns.
+const maxErrors = 100
+
 // addError adds an error that Close returns.
 func (s *Scope) addError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.errs = append(s.errs, err)
+	if len(s.errs) < maxErrors {
+		s.errs = append(s.errs, err)
+	}
 }
 
 // enter adds a running computation, unless the scope is closed.

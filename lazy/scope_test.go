@@ -206,6 +206,15 @@ func TestCloseReturnsTheErrorsOfTasks(t *testing.T) {
 	require.NotContains(t, err.Error(), "fine")
 }
 
+// TestCloseReturnsAtMost100Errors checks that the errors of a scope that lives for long do not fill the memory.
+func TestCloseReturnsAtMost100Errors(t *testing.T) {
+	s := lazy.NewScope(apart(t))
+	for range 150 {
+		require.NoError(t, s.Spawn("task", func(context.Context) error { return errBoom }))
+	}
+	require.Len(t, s.Close().(interface{ Unwrap() []error }).Unwrap(), 100)
+}
+
 // If the context of the only waiter ends at the moment of a panic, the waiter still raises the panic.
 func TestPanicAtTheMomentOfLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
