@@ -35,7 +35,7 @@ func (g *gate) prepare(r *http.Request, p *Problem) answer {
 		p.addHeader(h)
 		return p
 	}
-	if pg.code == 0 {
+	if pg.code == 0 || pg.replaced {
 		g.clearRepresentation()
 		pg.p.addHeader(h)
 		return pg.p
@@ -91,10 +91,6 @@ func (g *gate) send(a answer) {
 	g.deadline.extend(g.ResponseWriter)
 	defer g.deadline.suspend(g.ResponseWriter) // an answer without a body writes nothing after its header
 	g.observed().setStatus(a.status())
-	if pg, ok := g.ResponseWriter.(*page); ok { // WriteProblem has called WriteError
-		pg.code = 0
-		pg.body.Reset()
-	}
 	a.write(ungated{g})
 	g.wroteHeader.Store(true)
 	g.replaced.Store(true)
@@ -110,11 +106,29 @@ func (u ungated) Write(b []byte) (int, error) { return u.g.writeBody(b) }
 // page is the writer that Options.WriteProblem gets. It buffers the response, because the properties are committed
 // before it is sent.
 type page struct {
-	g    *gate
-	r    *http.Request
-	p    *Problem // to send if nothing is written
-	code int      // zero until something is written
-	body bytes.Buffer
+	g        *gate
+	r        *http.Request
+	p        *Problem // to send if nothing is written
+	code     int      // zero until something is written
+	body     bytes.Buffer
+	replaced bool // by p, because WriteProblem has called WriteError
+}
+
+// page returns the page that g writes to, or nil.
+func (g *gate) page() *page {
+	if g.x.writing.Load() == nil {
+		return nil
+	}
+	for w := g.ResponseWriter; ; {
+		switch below := w.(type) {
+		case *page:
+			return below
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = below.Unwrap()
+		default:
+			return nil
+		}
+	}
 }
 
 // Header returns the header of the response.

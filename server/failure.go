@@ -42,8 +42,12 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 		return
 	}
 	p := asProblem(err)
-	if p == x.writing.Load() { // WriteProblem passes on its argument
-		g.problem(r, p)
+	if pg := g.page(); pg != nil { // WriteProblem has called WriteError
+		if p != x.writing.Load() { // p is not the argument of WriteProblem
+			x.seen.fail(err)
+			p = x.logged(p, err)
+		}
+		pg.p, pg.replaced = p, true
 		return
 	}
 	x.seen.fail(err)

@@ -117,8 +117,8 @@ func TestWriteProblemIsCalledAgainAfterAFailedCommit(t *testing.T) {
 
 func ignoreError(error) error { return nil }
 
-// If WriteProblem calls WriteError, the first failure is logged once, and so is another error that WriteProblem
-// passes.
+// If WriteProblem calls WriteError, the rest of its output is dropped. The first failure is logged once, and so is
+// another error that WriteProblem passes.
 func TestWriteProblemThatCallsWriteError(t *testing.T) {
 	other := errors.New("the template has a fault")
 	for name, tt := range map[string]struct {
@@ -143,8 +143,10 @@ func TestWriteProblemThatCallsWriteError(t *testing.T) {
 				if tt.written != nil {
 					server.WriteError(w, r, tt.written)
 				} else {
-					server.WriteError(w, r, p)
+					server.WriteError(passer{w}, r, p)
 				}
+				w.Header().Set("Content-Type", "text/html")
+				fmt.Fprint(w, "the other half")
 			}})
 			provideMark(srv)
 			srv.HandleFunc("GET /", marked(func(http.ResponseWriter, *server.Request) error { return tt.failed }))
@@ -158,6 +160,39 @@ func TestWriteProblemThatCallsWriteError(t *testing.T) {
 			for i, text := range tt.logged {
 				require.Equal(t, text, l.at("ERROR")[i]["error"])
 			}
+		})
+	}
+}
+
+// If a middleware answers while the WriteProblem of an abandoned handler calls WriteError, the middleware's response
+// is not cut off.
+func TestWriteErrorInWriteProblemOfAnAbandonedHandler(t *testing.T) {
+	for name, other := range map[string]error{"the problem": nil, "another": errSave} {
+		t.Run(name, func(t *testing.T) {
+			begun, answered, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			o := &watcher{}
+			srv, _ := newServer(t, server.Options{Observers: []server.Observer{o}, WriteProblem: func(w http.ResponseWriter, r *http.Request, p *server.Problem) {
+				close(begun)
+				<-answered
+				if other != nil {
+					server.WriteError(w, r, other)
+					return
+				}
+				server.WriteError(w, r, p)
+			}})
+			srv.Use(middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				go func() {
+					defer close(ended)
+					next.ServeHTTP(httptest.NewRecorder(), r)
+				}()
+				<-begun
+				_ = writeText(w, "too slow")
+				close(answered)
+				<-ended
+			}))
+			srv.HandleFunc("GET /", func(http.ResponseWriter, *server.Request) error { return server.Errorf(410, "") })
+			require.Equal(t, "too slow", ask(srv, "GET", "/").body)
+			require.False(t, o.last(t).CutOff)
 		})
 	}
 }
