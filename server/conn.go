@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,9 +25,11 @@ import (
 // A Read fails if nothing is read or written for the server's IdleTimeout, and a Write fails if it takes that long.
 // The timeout ends once the handler sets a deadline of its own. When the server shuts down, every Read returns
 // [http.ErrServerClosed], and Write continues to work. The method NetConn of the dynamic type of the field Conn returns
-// the listener's connection, such as a [*tls.Conn].
+// the listener's connection, such as a [*tls.Conn]. A handler may replace the field Conn, for example with a [*tls.Conn]
+// around it.
 type Conn struct {
-	net.Conn // an *idleConn
+	net.Conn // idle, or what the handler has replaced it with, for example a *tls.Conn around it
+	idle     *idleConn
 	host     reqctx.Host
 }
 
@@ -43,6 +46,15 @@ func (c *Conn) RateLimit() ratelimit.Limit {
 // Go runs a task beside the handler. The task is cancelled when the handler returns.
 func (c *Conn) Go(name string, fn func(ctx context.Context) error) error { return c.host.Go(name, fn) }
 
+// Read reads from the field Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.idle.failed.Store(true) // the end of a TLS connection is not an error of idle
+	}
+	return n, err
+}
+
 // OnClose registers fn to be called after the connection is closed.
 func (c *Conn) OnClose(fn func() error) { c.host.OnClose(fn) }
 
@@ -54,8 +66,16 @@ func (c *Conn) OnClose(fn func() error) { c.host.OnClose(fn) }
 // timeout or a reset are expected. All errors are expected after a Shutdown that has stopped waiting.
 func (s *Server) ServeConns(l net.Listener, h func(c *Conn) error) error {
 	defer l.Close()
-	stop := context.AfterFunc(s.draining, func() { _ = l.Close() })
-	defer stop()
+	stop := make(chan struct{})
+	defer close(stop)
+	_ = s.accepting.Spawn("listener", func(context.Context) error { // fails if the server has shut down
+		select {
+		case <-s.draining.Done():
+			_ = l.Close()
+		case <-stop:
+		}
+		return nil
+	})
 	var pause time.Duration
 	for s.draining.Err() == nil {
 		nc, err := l.Accept()
@@ -87,13 +107,14 @@ func temporary(err error) bool {
 func (s *Server) serveConn(nc net.Conn, h func(c *Conn) error) {
 	ctx, cancel := context.WithCancelCause(s.base)
 	idle := &idleConn{Conn: nc, timeout: s.opts.IdleTimeout, draining: s.draining}
-	c := &Conn{Conn: idle}
+	c := &Conn{Conn: idle, idle: idle}
 	c.host.Init(ctx, s.reg)
 	err := s.endings.Spawn("connection", func(context.Context) error {
 		stopDrain, stopCut := context.AfterFunc(s.draining, idle.drain), context.AfterFunc(s.base, idle.cut)
 		defer func() {
 			c.host.CancelTasks()
 			if c.host.Err() == nil {
+				c.endTLS()
 				idle.linger()
 			}
 			cancel(reqctx.ErrFinished)
@@ -102,12 +123,6 @@ func (s *Server) serveConn(nc net.Conn, h func(c *Conn) error) {
 			stopDrain()
 			stopCut()
 		}()
-		// The address may be in the first bytes of the connection (PROXY protocol), so this can block.
-		peer := "unknown"
-		if addr := nc.RemoteAddr(); addr != nil {
-			peer = addr.String()
-		}
-		c.host.SetRemoteAddr(peer)
 		s.runConn(c, h)
 		return nil
 	})
@@ -119,21 +134,32 @@ func (s *Server) serveConn(nc net.Conn, h func(c *Conn) error) {
 
 // runConn runs the handler, and logs its error or panic.
 func (s *Server) runConn(c *Conn, h func(c *Conn) error) {
-	peer := slog.String("peer", c.host.RemoteAddr())
-	returned := false
+	peer, returned := "unknown", false
 	defer func() {
 		v := recover()
 		if v == nil && !returned {
 			v = lazy.ErrGoexit
 		}
 		if v != nil && v != http.ErrAbortHandler {
-			s.logPanic(&c.host.Context, v, peer)
+			s.logPanic(&c.host.Context, v, slog.String("peer", peer))
 		}
 	}()
+	// The address may be in the first bytes of the connection (PROXY protocol), so this can block.
+	if addr := c.idle.RemoteAddr(); addr != nil {
+		peer = addr.String()
+	}
+	c.host.SetRemoteAddr(peer)
 	err := h(c)
 	returned = true
 	if err != nil && !c.ended(err) {
-		s.log.Error("connection failed", peer, slog.String("error", fmt.Sprint(err)))
+		s.log.Error("connection failed", slog.String("peer", peer), slog.String("error", fmt.Sprint(err)))
+	}
+}
+
+// endTLS tells the peer that no more data follows, if the handler has replaced the field Conn with a TLS connection.
+func (c *Conn) endTLS() {
+	if t, ok := c.Conn.(*tls.Conn); ok && !c.idle.failed.Load() {
+		_ = t.CloseWrite()
 	}
 }
 
@@ -143,7 +169,7 @@ func (c *Conn) ended(err error) bool {
 	if c.host.Err() != nil {
 		return true
 	}
-	if !c.Conn.(*idleConn).failed.Load() {
+	if !c.idle.failed.Load() {
 		return false
 	}
 	for _, end := range []error{

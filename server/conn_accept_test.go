@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -130,6 +131,18 @@ func TestSlowRemoteAddr(t *testing.T) {
 	requireEnd(t, none, "unknown")
 }
 
+// TestRemoteAddrPanics checks that a panic of RemoteAddr is logged like a panic of the handler.
+func TestRemoteAddrPanics(t *testing.T) {
+	srv, l := newServer(t, server.Options{})
+	p := newPipes()
+	serveConns(t, srv, p, write)
+	conn, theirs := net.Pipe()
+	p.conns <- addressed{theirs, func() net.Addr { panic("boom") }}
+	requireEnd(t, conn, "")
+	require.NoError(t, srv.Shutdown(t.Context()))
+	require.Equal(t, "boom", l.only(t)["panic"])
+}
+
 func TestConnPanics(t *testing.T) {
 	for name, tt := range map[string]struct {
 		timeout time.Duration
@@ -231,6 +244,56 @@ func TestWhichConnErrorsAreLogged(t *testing.T) {
 			require.Equal(t, "connection failed", line["msg"])
 			require.Equal(t, "pipe", line["peer"])
 			require.Equal(t, tt.logged, line["error"])
+		})
+	}
+}
+
+// recordTypes is a connection below TLS. It keeps the type of the last TLS record that was written.
+type recordTypes struct {
+	net.Conn
+	last *atomic.Int32
+}
+
+func (c recordTypes) Write(p []byte) (int, error) {
+	c.last.Store(int32(p[0]))
+	return c.Conn.Write(p)
+}
+
+// TestConnThatBeginsTLS checks that a handler can replace the connection with a TLS connection. The end of that
+// connection is not logged, whichever side ends it. If the handler returns first, the peer gets an alert.
+func TestConnThatBeginsTLS(t *testing.T) {
+	own := newPair(t, "own")
+	cert, err := tls.X509KeyPair(own.cert, own.key)
+	require.NoError(t, err)
+	for name, last := range map[string]struct {
+		ofServer func(c *server.Conn) error
+		ofClient func(c *tls.Conn)
+		alert    bool
+	}{
+		"the client ends":  {read, func(c *tls.Conn) { require.NoError(t, c.CloseWrite()) }, false},
+		"the handler ends": {write, func(c *tls.Conn) { requireEnd(t, c, "x") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, l := newServer(t, server.Options{})
+			tcp := listenTCP(t)
+			sent, over := new(atomic.Int32), make(chan struct{})
+			serveConns(t, srv, tcp, func(c *server.Conn) error {
+				c.OnClose(func() error { close(over); return nil })
+				c.Conn = tls.Server(recordTypes{c.Conn, sent}, &tls.Config{Certificates: []tls.Certificate{cert}})
+				if err := read(c); err != nil {
+					return err
+				}
+				return last.ofServer(c)
+			})
+			conn := tls.Client(connectTCP(t, tcp), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
+			_, err := io.WriteString(conn, "x")
+			require.NoError(t, err)
+			last.ofClient(conn)
+			require.NoError(t, conn.NetConn().(*net.TCPConn).CloseWrite())
+			<-over
+			require.Equal(t, last.alert, sent.Load() == 21)
+			require.NoError(t, srv.Shutdown(t.Context()))
+			require.Empty(t, l.at(""))
 		})
 	}
 }

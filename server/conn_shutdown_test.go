@@ -134,6 +134,34 @@ func TestServeAfterTheEnd(t *testing.T) {
 	}
 }
 
+// slowListener is a listener whose Close takes a second.
+type slowListener struct {
+	*pipes
+	closed *atomic.Bool
+}
+
+func (l slowListener) Close() error {
+	<-time.After(time.Second)
+	l.closed.Store(true)
+	return l.pipes.Close()
+}
+
+// TestEndOfTheServerClosesListeners checks that the listener of ServeConns is closed when Shutdown or Close returns.
+func TestEndOfTheServerClosesListeners(t *testing.T) {
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv, _ := newServer(t, server.Options{})
+				l := slowListener{newPipes(), new(atomic.Bool)}
+				serveConns(t, srv, l, write)
+				synctest.Wait()
+				require.NoError(t, end(srv))
+				require.True(t, l.closed.Load())
+			})
+		})
+	}
+}
+
 // Many connections begin and end while the server shuts down. Each is served to its end or never accepted, and
 // Shutdown returns after the last one.
 func TestShutdownDuringConnects(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 // ListenAndServe and similar methods return when Shutdown begins, so main has to wait for Shutdown, as
 // [Server.RunUntil] does. A Server within another [http.Server] only needs a Shutdown for its raw connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.drain()
+	_ = s.accepting.Close()
 	err := s.httpServer().Shutdown(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -122,7 +122,7 @@ func (s *Server) RunUntil(ctx context.Context, serve func() error) error {
 
 // Close closes all listeners and connections and cancels all requests. It does not wait.
 func (s *Server) Close() error {
-	s.drain()
+	_ = s.accepting.Close()
 	s.abort(errShutdown)
 	return s.httpServer().Close()
 }

@@ -37,13 +37,13 @@ type Server struct {
 
 	observers *observers
 
-	endings  *lazy.Scope     // runs the clean-ups of requests after their handlers, and raw connections
-	draining context.Context // ends when Shutdown or Close begins
-	drain    context.CancelFunc
-	base     context.Context // the parent of requests on the server's own listeners
-	abort    context.CancelCauseFunc
-	httpOnce sync.Once
-	http     *graceful.Server
+	endings   *lazy.Scope     // runs the clean-ups of requests after their handlers, and raw connections
+	accepting *lazy.Scope     // closes the listeners of raw connections; Shutdown and Close begin by closing it
+	draining  context.Context // the context of accepting
+	base      context.Context // the parent of requests on the server's own listeners
+	abort     context.CancelCauseFunc
+	httpOnce  sync.Once
+	http      *graceful.Server
 }
 
 // New returns a server without handlers. It returns an error, usually an [*OptionError], if an option is out of range
@@ -61,10 +61,11 @@ func New(o Options) (*Server, error) {
 		mux:       http.NewServeMux(),
 		log:       o.Logger,
 		endings:   lazy.NewScope(context.Background()),
+		accepting: lazy.NewScope(context.Background()),
 	}
 	s.handler, s.innermost = http.HandlerFunc(s.route), &s.handler
 	s.root = &Group{srv: s}
-	s.draining, s.drain = context.WithCancel(context.Background())
+	s.draining = s.accepting.Context()
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.provide(); err != nil {
 		return nil, err
