@@ -137,7 +137,12 @@ func TestMiddlewareThatReplacesTheWriter(t *testing.T) {
 	lose := middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(passer{w}, r.WithContext(context.Background()))
 	})
-	for name, m := range map[string]func(http.Handler) http.Handler{"compresses": compress, "loses the context": lose} {
+	loseContext := middleware(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.Background()))
+	})
+	for name, m := range map[string]func(http.Handler) http.Handler{
+		"compresses": compress, "loses the context": loseContext, "loses the context and the writer": lose,
+	} {
 		for _, ofGroup := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ofGroup), func(t *testing.T) {
 				srv, l := newServer(t, server.Options{})

@@ -40,9 +40,10 @@ func (s *Server) Handle(pattern string, h http.Handler, options ...RouteOption) 
 // later call is inside that of an earlier one. Use panics if a middleware is nil or returns nil.
 //
 // A middleware has the request's properties in its context. Its response passes the gate, which commits the
-// properties, and [WriteError] answers its errors. It may answer in place of the handler and may replace the writer. The context that it passes on must be derived from the request's. Otherwise the request begins
-// again: properties are resolved, policies charged and observers called a second time. Handlers given to
-// [Server.Wrap] do not have this middleware, but that of their own router.
+// properties, and [WriteError] answers its errors. It may answer in place of the handler and may replace the writer.
+// The context that it passes on must be derived from the request's. Otherwise the request begins again: properties are
+// resolved, policies charged and observers called a second time. Handlers given to [Server.Wrap] do not have this
+// middleware, but that of their own router.
 func (s *Server) Use(middleware ...func(http.Handler) http.Handler) {
 	refuseNil("Use", middleware)
 	for i, m := range middleware {

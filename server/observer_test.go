@@ -285,6 +285,16 @@ type exitingObserver struct{}
 
 func (exitingObserver) RequestEnd(context.Context, server.RequestInfo) { runtime.Goexit() }
 
+func TestAccessLogWithoutLogger(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	srv, _ := newServer(t, server.Options{Observers: []server.Observer{server.AccessLog(nil)}})
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	ask(srv, "GET", "/")
+	require.Contains(t, out.String(), "msg=request method=GET")
+}
+
 func TestAccessLog(t *testing.T) {
 	var out bytes.Buffer
 	srv, _ := newServer(t, server.Options{Observers: []server.Observer{server.AccessLog(slog.New(slog.NewJSONHandler(&out, nil)))}})

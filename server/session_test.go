@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -150,6 +151,40 @@ func TestWriteThatLogoutOvertookRevivesNothing(t *testing.T) {
 			require.Equal(t, http.StatusConflict, late.StatusCode, "the write is lost, and that is said")
 			require.Empty(t, late.Cookies())
 			require.Equal(t, "false", askAs(srv, cookie, "GET", "/exists").body)
+		})
+	}
+}
+
+// TestWritesOfConcurrentRequestsAreAllKept checks that no request overwrites what another has written to the session.
+func TestWritesOfConcurrentRequestsAreAllKept(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) backend{"memory": inMemory, "redis": onRedis} {
+		t.Run(name, func(t *testing.T) {
+			srv, logged := newStored(t, open(t))
+			srv.HandleFunc("POST /field/{name}", func(_ http.ResponseWriter, req *server.Request) error {
+				return errors.Join(req.Session().Set(req.PathValue("name"), true), visits.Add(req, 1))
+			})
+			srv.HandleFunc("GET /fields", func(w http.ResponseWriter, req *server.Request) error {
+				n := 0
+				for i := range 1000 {
+					v, err := req.Session().Get(fmt.Sprint(i))
+					if err != nil {
+						return err
+					}
+					if v == true {
+						n++
+					}
+				}
+				added, err := visits.Get(req)
+				return errors.Join(err, writeText(w, n, added))
+			})
+			cookie := login(t, srv)
+			concurrently(1000, func(i int) {
+				if res := askAs(srv, cookie, "POST", fmt.Sprint("/field/", i)); res.StatusCode != http.StatusOK {
+					t.Errorf("field %d: %d %s", i, res.StatusCode, res.body)
+				}
+			})
+			require.Equal(t, "1000 1000", askAs(srv, cookie, "GET", "/fields").body)
+			require.Empty(t, logged.at("ERROR"))
 		})
 	}
 }
