@@ -95,9 +95,9 @@ func (s *Store) Stats() FailoverStats {
 	return s.failover.Stats()
 }
 
-// Close gives prepaid units back to the inner store. Without Prepaid, it does nothing. It waits for the calls in the
-// background, each of which takes at most PrepaidOptions.Timeout if the inner store honours its context. It returns an
-// error if units could not be given back; these units stay charged. After Close, the Store still runs ops, but takes no more units in advance.
+// Close gives prepaid units back to the inner store; without Prepaid it does nothing. It waits for calls in flight, but
+// at most twice PrepaidOptions.Timeout. It returns an error if units could not be given back: they stay charged. A
+// closed Store runs ops, but takes no more units in advance. Later calls of Close do nothing.
 func (s *Store) Close() error {
 	if s.prepaid == nil {
 		return nil

@@ -3,6 +3,7 @@ package layer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,20 +11,18 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// PrepaidOptions configures the layer that takes units of a key in advance and spends them without the store. The units
-// of one call of the store are an allotment. The zero value is usable.
+// PrepaidOptions configure the layer that takes units of a key in advance, an allotment with each call, and spends them
+// without the store. The zero value is usable.
 //
-// An allotment has half of the units that were taken of the key within a Lifetime. The layer takes the next allotment in
-// the background before the current one is spent. Unspent units go back to the store when the allotment ends. A key that
-// is used rarely has no allotment. The limit is never exceeded, because the store charges the units as if they were spent
-// at the end of the allotment (see [ratelimit.Op.ValidFor]). But throughput may be below the limit.
+// An allotment has half of the units that were taken of the key within a Lifetime. The next one is taken in the
+// background before the current one is spent. Unspent units go back to the store when the allotment ends. A key that is
+// used rarely has no allotment. The limit is never exceeded, because the store charges the units as if they were spent at
+// the end of the allotment (see [ratelimit.Op.ValidFor]). But throughput may be below the limit.
 //
 // Only single takes by rules without a Block spend allotments, and only the store denies. The result of such a take is
-// from [ratelimit.FromPrepaid]. Its Remaining is the number of units that the store had left plus the rest of the
-// allotment. Single peeks, counts and adds treat the allotments of this process as unused units. A Reset ends the
-// allotments of the key in this process only. A take may wait for an allotment, until its context ends or the call fails.
-//
-// If takes of a key alternate between rules that share a counter, only the rule of the first take has allotments.
+// from [ratelimit.FromPrepaid]: Remaining is the number of units that the store had left plus the rest of the allotment.
+// Single peeks, counts and adds treat the allotments of this process as unused units. A Reset ends the allotments of the
+// key in this process only. A take may wait for an allotment, until its context ends or the call fails.
 type PrepaidOptions struct {
 	// Lifetime is the maximum duration of an allotment, from 1 ms to [ratelimit.MaxPrepaid]. It is at most a twentieth
 	// of a rule's Per and, for a GCRA, of the time in which a full burst comes back. An allotment also ends with its
@@ -32,14 +31,14 @@ type PrepaidOptions struct {
 	// Share limits an allotment to a rule's Burst divided by Share, at least 1. A rule with a Burst below twice Share has
 	// no allotments. An allotment is also at most a quarter of what the store has left. The zero value means 10.
 	Share int64
-	// MaxKeys is the maximum number of counters with allotments. A counter takes about 400 bytes. The zero value means
-	// 16,384.
+	// MaxKeys is the maximum number of keys with allotments, counted for each rule. A key takes about 400 bytes. The zero
+	// value means 16,384.
 	MaxKeys int
 	// Timeout limits the calls that take allotments and give units back. The zero value means 1 s.
 	Timeout time.Duration
 }
 
-// An allotment with a Lifetime below minLifetime is not worth a call.
+// minLifetime is the shortest allotment that is worth a call.
 const minLifetime = time.Millisecond
 
 func (o PrepaidOptions) withDefaults() PrepaidOptions {
@@ -64,15 +63,15 @@ func (o PrepaidOptions) check() error {
 	)
 }
 
-// terms holds the limits of a rule's allotments.
+// terms are the limits of a rule's allotments.
 type terms struct {
 	lifetime time.Duration
-	max      int64 // the maximum number of units in an allotment
-	capacity int64 // the maximum number of units that the store can charge a lifetime ahead
+	max      int64 // units in an allotment
+	capacity int64 // units that can be charged a lifetime ahead
 }
 
-// termsOf returns the terms of a rule. It returns false if the rule has no allotments, because a Block has to take effect
-// at once, or because the rule has too few units or too short a Per.
+// termsOf returns the terms of a rule, and false if it has no allotments: a Block has to take effect at once, and
+// other rules have too few units or too short a Per.
 func (o *PrepaidOptions) termsOf(r ratelimit.Rule) (terms, bool) {
 	t := terms{lifetime: min(o.Lifetime, r.Per()/20), capacity: r.Burst()}
 	if r.Algorithm() == "gcra" {
@@ -84,27 +83,20 @@ func (o *PrepaidOptions) termsOf(r ratelimit.Rule) (terms, bool) {
 	return t, r.Block().After == 0 && t.lifetime >= minLifetime && t.max >= 2
 }
 
-// prepaidLayer is the layer of PrepaidOptions. No goroutine holds mu while it calls the store.
+// prepaidLayer is the layer of PrepaidOptions. If both locks are held, keyState.mu is locked before mu.
 type prepaidLayer struct {
-	inner   ratelimit.Store
-	o       PrepaidOptions
-	start   time.Time
-	running sync.WaitGroup // counts the calls in the background; each is started under mu
+	inner ratelimit.Store
+	o     PrepaidOptions
+	start time.Time
+	keys  sync.Map // of []*keyState with one element for each rule, by key; written under mu
 
 	mu      sync.Mutex
-	keys    map[counter]*keyState
-	resets  map[counter]int // the number of resets in flight; they prevent refills of the counter
+	tracked int            // number of keyStates
+	resets  map[string]int // in flight, by key; no allotment of the key is taken meanwhile
+	refunds []ratelimit.Op // that Close sends
 	closed  bool
-	lostErr error // the first error of a refund after the layer was closed
+	running sync.WaitGroup // goroutines; none starts after the layer is closed
 }
-
-// counter identifies a counter of the store.
-type counter struct {
-	rule uint64 // the ID of the rule's layout
-	key  string
-}
-
-func counterOf(op *ratelimit.Op) counter { return counter{op.Rule.Layout().ID, op.Key} }
 
 // newPrepaid returns a layer around inner. It returns an error if an option is out of range.
 func newPrepaid(inner ratelimit.Store, o PrepaidOptions) (*prepaidLayer, error) {
@@ -112,13 +104,11 @@ func newPrepaid(inner ratelimit.Store, o PrepaidOptions) (*prepaidLayer, error) 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &prepaidLayer{
-		inner: inner, o: o, start: time.Now(), keys: make(map[counter]*keyState), resets: make(map[counter]int),
-	}, nil
+	return &prepaidLayer{inner: inner, o: o, start: time.Now(), resets: make(map[string]int)}, nil
 }
 
-// now returns the time since the layer was made, on a monotonic clock.
-func (l *prepaidLayer) now() time.Duration { return time.Since(l.start) }
+// sinceStart returns the time since the layer was made, on a monotonic clock.
+func (l *prepaidLayer) sinceStart() time.Duration { return time.Since(l.start) }
 
 func (l *prepaidLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if len(ops) == 1 {
@@ -138,33 +128,34 @@ func (l *prepaidLayer) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.
 
 func (l *prepaidLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
 	switch {
-	case op.Prepaid != 0:
-		return l.inner.DoOne(ctx, op)
-	case op.Kind == ratelimit.Take:
-		return l.take(ctx, &op)
 	case op.Kind == ratelimit.Reset:
 		defer l.beginReset(&op)()
+	case op.Prepaid != 0:
+	case op.Kind == ratelimit.Take:
+		return l.take(ctx, &op)
+	default:
+		return l.runOther(ctx, &op)
 	}
-	res, err := l.inner.DoOne(ctx, op)
-	if err == nil {
-		l.addPrepaid(&op, &res)
-	}
-	return res, err
+	return l.inner.DoOne(ctx, op)
 }
 
 // Close implements [Store.Close].
-func (l *prepaidLayer) Close() (err error) {
+func (l *prepaidLayer) Close() error {
 	l.mu.Lock()
+	closed := l.closed
 	l.closed = true
-	for _, k := range l.keys {
-		k.timer.Stop()
-		l.giveBack(k, func(*allotment) bool { return true })
-	}
-	clear(l.keys)
 	l.mu.Unlock()
-	l.running.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err, l.lostErr = l.lostErr, nil
-	return err
+	if closed {
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.giveAllBack() }()
+	timeout := time.NewTimer(2 * l.o.Timeout)
+	defer timeout.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timeout.C:
+		return errors.New("layer: Close: the store does not answer; prepaid units stay charged")
+	}
 }

@@ -83,11 +83,11 @@ func TestAllotmentCountsFromBeforeItsCall(t *testing.T) {
 // drain spends all prepaid units.
 func drain(q prepaidTest) error {
 	synctest.Wait()
-	k := q.key()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for k.spend(1, q.now()) != nil {
-		continue
+	for n := q.available(); n > 0; n = q.available() {
+		k := q.key()
+		k.mu.Lock()
+		k.spend(1, q.sinceStart())
+		k.mu.Unlock()
 	}
 	return nil
 }
@@ -177,13 +177,19 @@ func TestCloseDuringCalls(t *testing.T) {
 	})
 }
 
-func TestCloseWithFailingStore(t *testing.T) {
+func TestCloseWithHangingStore(t *testing.T) {
 	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
-		q.spy.Before = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+		q.spy.Hold = make(chan struct{})
 		begun := time.Now()
+		require.ErrorContains(q, q.Close(), "does not answer")
+		require.Equal(q, 2*time.Second, time.Since(begun))
+		close(q.spy.Hold)
+	})
+	withPrepaid(t, leasable, PrepaidOptions{}, func(q prepaidTest) {
+		q.warm()
+		q.spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 		require.ErrorIs(q, q.Close(), ratelimit.ErrStore)
-		require.Equal(q, time.Second, time.Since(begun))
 	})
 }
 
@@ -192,7 +198,7 @@ func TestMaxKeys(t *testing.T) {
 		known := func() int {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			return len(q.keys)
+			return q.tracked
 		}
 		ask := func(name string, keys int) {
 			for i := range keys {
@@ -204,7 +210,7 @@ func TestMaxKeys(t *testing.T) {
 		require.LessOrEqual(q, known(), 640)
 		require.Greater(q, known(), 500)
 		<-time.After(3 * time.Second)
-		ask("new", 400) // the old keys are idle, so the layer forgets them
+		ask("new", 400) // by keys that come, old ones go
 		require.LessOrEqual(q, known(), 500)
 	})
 }

@@ -4,105 +4,135 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// keyState is the layer's state for one counter. It is guarded by the layer's mu.
+// keyState is the layer's state for one key and one rule. The caller of its methods holds mu.
 type keyState struct {
 	terms
 	rule ratelimit.Rule
 	key  string
 
-	allotments []*allotment // at most two; the oldest is the first
-	refill     *refill      // the refill in flight, or nil
-	remaining  int64        // the store's last Remaining, or unknown
-	demand     demand
-	timer      *time.Timer // calls prepaidLayer.expire
+	current atomic.Pointer[allotment] // nil if there is none; takes spend it without mu, others set it under mu
+
+	mu        sync.Mutex
+	next      *allotment  // spent after current, nil if there is none
+	timer     *time.Timer // calls prepaidLayer.expire
+	refill    *refill     // in flight, nil if there is none
+	remaining int64       // the store's last Remaining, or unknown
+	demand    demand
+	removed   bool // from the layer's keys
 }
 
-// unknown means that a number of units is not known.
+// unknown stands for a number of units.
 const unknown = -1
 
-// find returns the state of op's counter. It returns nil if there is no state, or if the state belongs to another
-// rule.
-func (l *prepaidLayer) find(op *ratelimit.Op) *keyState {
-	if k := l.keys[counterOf(op)]; k != nil && k.rule == op.Rule {
-		return k
+// statesOf returns the states of a key. The slice does not change.
+func (l *prepaidLayer) statesOf(key string) []*keyState {
+	states, _ := l.keys.Load(key)
+	of, _ := states.([]*keyState)
+	return of
+}
+
+// find returns the state of a key and a rule, or nil.
+func (l *prepaidLayer) find(r ratelimit.Rule, key string) *keyState {
+	for _, k := range l.statesOf(key) {
+		if k.rule == r {
+			return k
+		}
 	}
 	return nil
 }
 
-// track returns the state of op's counter, which it makes if necessary. It returns nil if the counter has no allotments
-// for op's rule.
-func (l *prepaidLayer) track(op *ratelimit.Op) *keyState {
-	c := counterOf(op)
-	if k := l.keys[c]; k != nil || l.closed || len(l.keys) >= l.o.MaxKeys {
-		return l.find(op)
+// track returns the state of a key and a rule, which it makes if necessary. It returns nil if the rule has no
+// allotments or if too many keys are tracked.
+func (l *prepaidLayer) track(r ratelimit.Rule, key string) *keyState {
+	if k := l.find(r, key); k != nil {
+		return k
 	}
-	t, ok := l.o.termsOf(op.Rule)
+	t, ok := l.o.termsOf(r)
 	if !ok {
 		return nil
 	}
-	c.key = strings.Clone(c.key) // the key may be part of a large string, which must not stay in memory
-	k := &keyState{terms: t, rule: op.Rule, key: c.key, remaining: unknown}
-	k.timer = time.AfterFunc(t.lifetime, func() { l.expire(c, k) })
-	l.keys[c] = k
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.find(r, key); k != nil {
+		return k
+	}
+	if l.closed || l.tracked >= l.o.MaxKeys {
+		return nil
+	}
+	// The key may be part of a large string, which must not stay in memory.
+	k := &keyState{terms: t, rule: r, key: strings.Clone(key), remaining: unknown}
+	k.mu.Lock() // until the timer is set
+	k.timer = time.AfterFunc(t.lifetime, func() { l.expire(k) })
+	k.mu.Unlock()
+	l.keys.Store(k.key, append(slices.Clip(l.statesOf(key)), k))
+	l.tracked++
 	return k
 }
 
-// expire ends the allotments that have expired. Then it forgets the key if the key is idle, and otherwise sets the
-// timer again. It does nothing if k was already forgotten, because the timer can fire a second time.
-func (l *prepaidLayer) expire(c counter, k *keyState) {
+// forget removes a state. The caller holds k.mu.
+func (l *prepaidLayer) forget(k *keyState) {
+	if k.removed {
+		return
+	}
+	k.removed = true
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keys[c] != k {
-		return
+	l.tracked--
+	rest := slices.DeleteFunc(slices.Clone(l.statesOf(k.key)), func(other *keyState) bool { return other == k })
+	if len(rest) > 0 {
+		l.keys.Store(k.key, rest)
+	} else {
+		l.keys.Delete(k.key)
 	}
-	now := l.now()
-	l.giveBack(k, func(a *allotment) bool { return now >= a.end })
-	if len(k.allotments) == 0 && k.refill == nil && now-k.demand.at > k.lifetime {
-		delete(l.keys, c)
-		return
-	}
-	k.setTimer(now)
 }
 
-// setTimer sets the timer to the end of the allotment that ends first, or to a lifetime from now if that is earlier.
-func (k *keyState) setTimer(now time.Duration) {
-	wait := k.lifetime
-	for _, a := range k.allotments {
-		wait = min(wait, a.end-now)
+// allotments returns the current and the next allotment, if they exist.
+func (k *keyState) allotments() (all []*allotment) {
+	for _, a := range [...]*allotment{k.current.Load(), k.next} {
+		if a != nil {
+			all = append(all, a)
+		}
 	}
-	k.timer.Reset(wait)
+	return all
+}
+
+// spend takes n units from an allotment. It returns false if none has enough.
+func (k *keyState) spend(n int64, now time.Duration) (res ratelimit.Result, ok bool) {
+	for _, a := range k.allotments() {
+		if left, ok := a.spend(n, now); ok {
+			return a.result(n, left, now), true
+		}
+	}
+	return res, false
 }
 
 // available returns the number of prepaid units that can be spent.
-func (k *keyState) available(now time.Duration) (n int64) {
-	for _, a := range k.allotments {
-		if now < a.end {
-			n += a.left
-		}
-	}
-	return n
+func (k *keyState) available(now time.Duration) int64 {
+	return k.current.Load().available(now) + k.next.available(now)
 }
 
-// spend spends n units of an allotment. It returns nil if no allotment has enough.
-func (k *keyState) spend(n int64, now time.Duration) *allotment {
-	for _, a := range k.allotments {
-		if a.left >= n && now < a.end {
-			a.left -= n
-			k.demand.add(n, now, k.lifetime)
-			return a
-		}
+// countDemand adds the units that were spent from an allotment to the demand. left is the number of units that remain
+// in the allotment.
+func (k *keyState) countDemand(a *allotment, left int64, now time.Duration) {
+	if left != ended {
+		k.demand.add(a.size-left-a.counted, now, k.lifetime)
+		a.counted = a.size - left
 	}
-	return nil
 }
 
 // unitsToPrepay returns the number of units to take from the store, including the n units of a waiting take. It
 // returns 0 if an allotment is not worth it.
 func (k *keyState) unitsToPrepay(n int64, now time.Duration) int64 {
+	if a := k.current.Load(); a != nil {
+		k.countDemand(a, a.left.Load(), now)
+	}
 	extra := min(int64(k.demand.recent(now, k.lifetime)/2), k.max, k.capacity-n)
 	if k.remaining != unknown {
 		extra = min(extra, (k.remaining-n)/4)
@@ -113,21 +143,78 @@ func (k *keyState) unitsToPrepay(n int64, now time.Duration) int64 {
 	return n + extra
 }
 
-// allotment holds the units that one call has taken in advance.
-type allotment struct {
-	size, left int64            // the number of units at first, and now
-	renewing   bool             // the next allotment was requested
-	renewTime  time.Duration    // the next allotment is taken at this time, unless half of the units are spent before
-	end        time.Duration    // no unit is spent from this time on
-	taken      ratelimit.Result // the store's result
-	takenAt    time.Duration    // the time when the result arrived
+// drop ends an allotment and returns the number of units that were left.
+func (k *keyState) drop(a *allotment, now time.Duration) (left int64) {
+	left = a.left.Swap(ended)
+	k.countDemand(a, left, now)
+	if k.current.Load() == a {
+		k.current.Store(nil)
+	}
+	if k.next == a {
+		k.next = nil
+	}
+	return max(0, left)
 }
 
-// result returns the result of a take of n units of the allotment.
-func (a *allotment) result(n int64, now time.Duration) ratelimit.Result {
+// refundOp returns the op that gives n units of an allotment back to the store.
+func (k *keyState) refundOp(a *allotment, n int64) ratelimit.Op {
+	receipt := a.taken.Receipt
+	receipt.N = n
+	return ratelimit.Op{Rule: k.rule, Key: k.key, Kind: ratelimit.Refund, Receipt: receipt, NewGroup: true}
+}
+
+// idle reports whether the state can be forgotten.
+func (k *keyState) idle(now time.Duration) bool {
+	return len(k.allotments()) == 0 && k.refill == nil && now-k.demand.at > k.lifetime
+}
+
+// allotment holds the units that one call has taken in advance.
+type allotment struct {
+	left atomic.Int64 // unspent units, or ended
+	_    [56]byte     // keeps left on its own cache line, apart from fields that do not change
+
+	size      int64            // units at first
+	renewAt   int64            // the next allotment is taken when this number of units is left,
+	renewTime time.Duration    // or at this time
+	end       time.Duration    // no unit is spent from then on
+	taken     ratelimit.Result // the store's result
+	takenAt   time.Duration    // when the result arrived
+	renewing  atomic.Bool      // the next allotment was requested
+
+	counted int64 // spent units that the key's demand includes; guarded by keyState.mu
+}
+
+const ended = -1
+
+// spend takes n units, n > 0. It returns the number of units left, or false if there are too few.
+func (a *allotment) spend(n int64, now time.Duration) (left int64, ok bool) {
+	if now >= a.end {
+		return 0, false
+	}
+	for {
+		left := a.left.Load()
+		if left < n {
+			return left, false
+		}
+		if a.left.CompareAndSwap(left, left-n) {
+			return left - n, true
+		}
+	}
+}
+
+// available returns the number of units that can be spent, 0 for nil.
+func (a *allotment) available(now time.Duration) int64 {
+	if a == nil || now >= a.end {
+		return 0
+	}
+	return max(0, a.left.Load())
+}
+
+// result returns the result of a take of n units after which left units remain.
+func (a *allotment) result(n, left int64, now time.Duration) ratelimit.Result {
 	res, age := a.taken, now-a.takenAt
 	res.Source = ratelimit.FromPrepaid
-	res.Remaining += a.left
+	res.Remaining += left
 	res.Receipt.N = n
 	res.ResetAfter = max(0, res.ResetAfter-age)
 	res.RetryAfter = max(0, res.RetryAfter-age)
@@ -137,8 +224,8 @@ func (a *allotment) result(n int64, now time.Duration) ratelimit.Result {
 	return res
 }
 
-// demand estimates the number of units that were taken of a key within a lifetime. The weight of a unit decreases
-// exponentially with its age.
+// demand estimates the units that were taken of a key within a lifetime. The weight of a unit decreases exponentially
+// with its age.
 type demand struct {
 	units float64
 	at    time.Duration // the time of the last update
@@ -151,26 +238,4 @@ func (d *demand) add(n int64, at, lifetime time.Duration) {
 // recent returns the estimate.
 func (d *demand) recent(at, lifetime time.Duration) float64 {
 	return d.units * math.Exp(-float64(at-d.at)/float64(lifetime))
-}
-
-// giveBack removes the allotments for which ends returns true. It gives their unspent units back to the store in the
-// background.
-func (l *prepaidLayer) giveBack(k *keyState, ends func(*allotment) bool) {
-	k.allotments = slices.DeleteFunc(k.allotments, func(a *allotment) bool {
-		if !ends(a) {
-			return false
-		}
-		if a.left > 0 {
-			op := k.refundOp(a)
-			l.running.Go(func() { l.refund(op) })
-		}
-		return true
-	})
-}
-
-// refundOp returns the op that gives the unspent units of an allotment back to the store.
-func (k *keyState) refundOp(a *allotment) ratelimit.Op {
-	receipt := a.taken.Receipt
-	receipt.N = a.left
-	return ratelimit.Op{Rule: k.rule, Key: k.key, Kind: ratelimit.Refund, Receipt: receipt, NewGroup: true}
 }

@@ -7,16 +7,50 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// take spends prepaid units, or takes units from the store. It waits for two refills at most, because other callers may
-// spend the allotments.
-func (l *prepaidLayer) take(ctx context.Context, op *ratelimit.Op) (res ratelimit.Result, err error) {
+// take spends units of the current allotment if it has enough.
+func (l *prepaidLayer) take(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
+	k := l.find(op.Rule, op.Key)
+	if k == nil || op.N <= 0 || ctx.Err() != nil {
+		return l.takeSlowly(ctx, op)
+	}
+	a := k.current.Load()
+	if a == nil {
+		return l.takeSlowly(ctx, op)
+	}
+	now := l.sinceStart()
+	left, ok := a.spend(op.N, now)
+	if !ok {
+		return l.takeSlowly(ctx, op)
+	}
+	if (left <= a.renewAt || now >= a.renewTime) && !a.renewing.Load() && a.renewing.CompareAndSwap(false, true) {
+		l.renew(k)
+	}
+	return a.result(op.N, left, now), nil
+}
+
+// renew takes the next allotment while the current one is spent.
+func (l *prepaidLayer) renew(k *keyState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := l.sinceStart(); k.next.available(now) == 0 {
+		l.startRefill(k, 0, now)
+	}
+}
+
+// takeSlowly takes units if the current allotment has too few: from the next allotment, from one that it waits for, or
+// from the store. It waits twice at most, because other callers may spend the allotments.
+func (l *prepaidLayer) takeSlowly(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
 	if err := check(ctx, []ratelimit.Op{*op}); err != nil {
-		return res, err
+		return ratelimit.Result{}, err
+	}
+	k := l.track(op.Rule, op.Key)
+	if k == nil {
+		return l.inner.DoOne(ctx, *op)
 	}
 	for range 2 {
-		res, refill := l.spendOrRefill(op)
-		if res.Allowed {
-			return res, nil
+		res, refill := l.spendOrRefill(k, op.N)
+		if res != nil {
+			return *res, nil
 		}
 		if refill == nil {
 			break
@@ -24,45 +58,36 @@ func (l *prepaidLayer) take(ctx context.Context, op *ratelimit.Op) (res ratelimi
 		select {
 		case <-refill.done:
 		case <-ctx.Done():
-			return res, context.Cause(ctx)
+			return ratelimit.Result{}, context.Cause(ctx)
 		}
 		if refill.err != nil {
-			return res, refill.err
+			return ratelimit.Result{}, refill.err
 		}
 	}
-	return l.takeFromStore(ctx, op)
+	return l.takeFromStore(ctx, k, op)
 }
 
-// spendOrRefill spends prepaid units, or returns the refill to wait for. It returns neither if the caller has to call the
-// store.
-func (l *prepaidLayer) spendOrRefill(op *ratelimit.Op) (res ratelimit.Result, wait *refill) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	k := l.track(op)
-	if k == nil {
-		return res, nil
+// spendOrRefill spends n prepaid units, or returns the refill to wait for. It returns neither if the caller has to call
+// the store.
+func (l *prepaidLayer) spendOrRefill(k *keyState, n int64) (*ratelimit.Result, *refill) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := l.sinceStart()
+	l.advance(k, now)
+	if res, ok := k.spend(n, now); ok {
+		return &res, nil
 	}
-	l.giveBack(k, func(a *allotment) bool { return a.left == 0 || now >= a.end })
-	a := k.spend(op.N, now)
-	if a == nil {
-		l.startRefill(k, counterOf(op), op.N, now)
-		return res, k.refill
-	}
-	if !a.renewing && len(k.allotments) == 1 && (a.left <= a.size/2 || now >= a.renewTime) {
-		a.renewing = true
-		l.startRefill(k, counterOf(op), 0, now)
-	}
-	return a.result(op.N, now), nil
+	l.startRefill(k, n, now)
+	return nil, k.refill
 }
 
 // takeFromStore takes units without an allotment.
-func (l *prepaidLayer) takeFromStore(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
+func (l *prepaidLayer) takeFromStore(ctx context.Context, k *keyState, op *ratelimit.Op) (ratelimit.Result, error) {
 	res, err := l.inner.DoOne(ctx, *op)
 	if err != nil {
 		return res, err
 	}
-	refunds := l.observeTake(op, &res)
+	refunds := l.observeTake(k, op, &res)
 	if len(refunds) == 0 {
 		return res, nil
 	}
@@ -75,78 +100,90 @@ func (l *prepaidLayer) takeFromStore(ctx context.Context, op *ratelimit.Op) (rat
 	return out[len(out)-1], nil
 }
 
-// observeTake records the store's result of a take. If the store denied the take only because of the prepaid units of
-// this process, observeTake ends the allotments of these units and returns the ops that give them back.
-func (l *prepaidLayer) observeTake(op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	k := l.find(op)
-	if k == nil {
-		return nil
-	}
+// observeTake records the store's result of a take. If the take was denied only because of the prepaid units of this
+// process, it ends their allotments and returns the ops that give the units back.
+func (l *prepaidLayer) observeTake(k *keyState, op *ratelimit.Op, res *ratelimit.Result) (refunds []ratelimit.Op) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := l.sinceStart()
 	k.remaining = res.Remaining
 	if res.Allowed {
 		k.demand.add(op.N, now, k.lifetime)
 	}
 	prepaid := k.available(now)
 	if res.Allowed || prepaid == 0 || op.N > res.Remaining+prepaid {
-		addUnits(res, prepaid)
+		addPrepaid(res, prepaid)
 		return nil
 	}
-	for _, a := range slices.Backward(k.allotments) { // the newest first, because a GCRA refunds only the last charge
-		if a.left > 0 {
-			refunds = append(refunds, k.refundOp(a))
+	for _, a := range slices.Backward(k.allotments()) { // a GCRA refunds only the last charge
+		if left := k.drop(a, now); left > 0 {
+			refunds = append(refunds, k.refundOp(a, left))
 		}
 	}
-	k.allotments = nil
 	return refunds
 }
 
-// addUnits adds the prepaid units of this process to the store's result.
-func addUnits(res *ratelimit.Result, prepaid int64) {
+// addPrepaid adds the prepaid units of this process to the store's result.
+func addPrepaid(res *ratelimit.Result, prepaid int64) {
 	res.Remaining += prepaid
 	if res.Allowed && res.Remaining > 0 {
 		res.RetryAfter = 0
 	}
 }
 
-// addPrepaid changes the store's result of an op other than a take, as if the prepaid units of this process were unused.
-func (l *prepaidLayer) addPrepaid(op *ratelimit.Op, res *ratelimit.Result) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := l.find(op)
-	if k == nil {
-		return
+// runOther runs an op that is neither a take nor a reset. Its result treats the prepaid units of this process as unused.
+func (l *prepaidLayer) runOther(ctx context.Context, op *ratelimit.Op) (ratelimit.Result, error) {
+	res, err := l.inner.DoOne(ctx, *op)
+	k := l.find(op.Rule, op.Key)
+	if err != nil || k == nil {
+		return res, err
 	}
-	prepaid := k.available(l.now())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	prepaid := k.available(l.sinceStart())
 	res.Count = max(0, res.Count-prepaid)
 	if op.Kind == ratelimit.Peek && op.N <= res.Remaining+prepaid {
 		res.Allowed, res.Violated, res.RetryAfter = true, false, 0
 	}
 	if op.Kind != ratelimit.Count {
-		addUnits(res, prepaid)
+		addPrepaid(&res, prepaid)
+	}
+	return res, nil
+}
+
+// beginReset ends the allotments of the counter that op resets, and prevents new ones of its key until the returned
+// function is called: units that were charged before a reset must not be spent after it.
+func (l *prepaidLayer) beginReset(op *ratelimit.Op) (done func()) {
+	key := op.Key // the closure must not keep op, which would then be allocated for each take
+	l.addResets(key, 1)
+	for _, k := range l.statesOf(key) {
+		if k.rule.Layout().ID == op.Rule.Layout().ID {
+			l.dropAllotments(k)
+		}
+	}
+	return func() { l.addResets(key, -1) }
+}
+
+// addResets adds n to the number of resets of a key in flight.
+func (l *prepaidLayer) addResets(key string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resets[key] += n
+	if l.resets[key] == 0 {
+		delete(l.resets, key)
 	}
 }
 
-// beginReset ends the allotments of the counter that op resets. It prevents new allotments until the returned
-// function is called. Units that were charged before a reset must be neither spent nor given back after it.
-func (l *prepaidLayer) beginReset(op *ratelimit.Op) (done func()) {
-	c := counterOf(op)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resets[c]++
-	if k := l.keys[c]; k != nil {
-		k.allotments, k.remaining = nil, unknown
-		if k.refill != nil {
-			k.refill.void = true
-		}
+// dropAllotments ends the allotments of a key without giving units back.
+func (l *prepaidLayer) dropAllotments(k *keyState) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := l.sinceStart()
+	for _, a := range k.allotments() {
+		k.drop(a, now)
 	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.resets[c]--; l.resets[c] == 0 {
-			delete(l.resets, c)
-		}
+	if k.refill != nil {
+		k.refill.void = true
 	}
+	k.remaining = unknown
 }

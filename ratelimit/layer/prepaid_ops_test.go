@@ -48,10 +48,11 @@ func TestOwnAllotmentsNeverDeny(t *testing.T) {
 func TestOwnAllotmentsOfAGCRANeverDeny(t *testing.T) {
 	withPrepaid(t, gcra(1000), PrepaidOptions{}, func(q prepaidTest) {
 		q.warm()
-		for len(q.allotments()) < 2 {
+		for q.key().next == nil {
 			require.True(q, q.take(1).Allowed)
 			synctest.Wait()
 		}
+		require.NotNil(q, q.key().current.Load())
 		rest := q.ask(ratelimit.Peek, 1).Remaining
 		require.Greater(q, rest, q.available())
 		res := q.take(rest)
@@ -110,7 +111,7 @@ func TestRefundOfPrepaidUnits(t *testing.T) {
 			return back.Allowed
 		}
 		require.True(q, refund(res.Receipt))
-		synctest.Wait() // the call for the next allotment, if there is one, has ended
+		synctest.Wait() // for the next allotment, if it has begun
 		require.Equal(q, n+q.available(), q.charged(), "the refunded unit is neither taken nor prepaid")
 		require.Equal(q, 1000-n, q.ask(ratelimit.Peek, 1).Remaining)
 		<-time.After(2 * time.Second)
@@ -187,7 +188,7 @@ func TestResetEndsAAllotmentInFlight(t *testing.T) {
 			q.take(1)
 			n++
 		}
-		synctest.Wait() // the refill is in flight
+		synctest.Wait() // the call is in flight
 		go func() { q.spy.Hold <- struct{}{}; q.spy.Hold <- struct{}{} }()
 		q.ask(ratelimit.Reset, 0)
 		synctest.Wait()

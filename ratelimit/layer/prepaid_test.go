@@ -2,7 +2,6 @@ package layer
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,27 +72,15 @@ func (q prepaidTest) warm() (n int64) {
 // available returns the number of prepaid units that can be spent.
 func (q prepaidTest) available() int64 {
 	if k := q.key(); k != nil {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return k.available(q.now())
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.available(q.sinceStart())
 	}
 	return 0
 }
 
-// key returns the state of the key, or nil if there is none.
-func (q prepaidTest) key() *keyState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.find(&ratelimit.Op{Rule: q.rule, Key: "k"})
-}
-
-// allotments returns the allotments of the key.
-func (q prepaidTest) allotments() []*allotment {
-	k := q.key()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.Clone(k.allotments)
-}
+// key returns the state of the key, nil if there is none.
+func (q prepaidTest) key() *keyState { return q.find(q.rule, "k") }
 
 func (q prepaidTest) calls() int {
 	return len(q.spy.Calls())
@@ -199,11 +186,11 @@ func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 		t.Run(r.Algorithm(), func(t *testing.T) {
 			withPrepaid(t, r, PrepaidOptions{}, func(q prepaidTest) {
 				if r.Algorithm() == "window" {
-					q.take(1) // begins a window
+					q.take(1) // begins one
 				}
 				<-time.After(20*time.Second - 100*time.Millisecond)
 				q.warm()
-				end := q.allotments()[0].end - q.now()
+				end := q.key().current.Load().end - q.sinceStart()
 				require.LessOrEqual(q, end, 100*time.Millisecond-time.Microsecond)
 				require.Greater(q, end, 99*time.Millisecond, "a little earlier, for clocks that are not alike")
 				<-time.After(end)
