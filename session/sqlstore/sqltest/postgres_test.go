@@ -6,11 +6,11 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lazyreq/lazyreq/internal/testenv"
 	"github.com/lazyreq/lazyreq/session/sqlstore"
 )
 
@@ -25,19 +25,11 @@ type postgres struct {
 // startPostgreSQL starts a server. If PostgreSQL is not installed, the test is skipped, or fails with CI=true.
 func startPostgreSQL(t *testing.T) *postgres {
 	t.Helper()
-	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if path, err := exec.LookPath("initdb"); err == nil {
-		bins = append(bins, filepath.Dir(path))
-	}
-	if len(bins) == 0 {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("PostgreSQL is not installed")
-		}
-		t.Skip("PostgreSQL is not installed")
-	}
+	debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // Debian does not have it in the PATH
+	initdb := testenv.LookPath(t, append([]string{"initdb"}, debian...)...)
 	dir, err := os.MkdirTemp("", "pg") // a socket's path must be short
 	require.NoError(t, err)
-	p := &postgres{t: t, dir: dir, bin: bins[0], data: filepath.Join(dir, "data")}
+	p := &postgres{t: t, dir: dir, bin: filepath.Dir(initdb), data: filepath.Join(dir, "data")}
 	t.Cleanup(func() {
 		p.run("pg_ctl", "-D", p.data, "-m", "immediate", "-w", "stop")
 		_ = os.RemoveAll(dir)
@@ -90,9 +82,7 @@ func (p *postgres) start() {
 // kill ends the server at once, as after a crash.
 func (p *postgres) kill() { p.must("pg_ctl", "-D", p.data, "-m", "immediate", "-w", "stop") }
 
-func (p *postgres) dsn(more ...string) string {
-	return strings.Join(append([]string{"host=" + p.dir, "user=test", "dbname=postgres"}, more...), " ")
-}
+func (p *postgres) dsn() string { return "host=" + p.dir + " user=test dbname=postgres" }
 
 func openPostgreSQL(t *testing.T) database {
 	t.Helper()
