@@ -11,7 +11,7 @@ import (
 // until they end.
 type Cookie struct {
 	// Name is the cookie's name. Default: "__Host-session", or "session" with Insecure. A name that begins with
-	// __Host- or __Secure- must follow the rules that browsers have for it.
+	// __Host-, __Secure-, __Http- or __Host-Http- must follow the rules that browsers have for it.
 	Name string
 	// Domain, if set, shares the cookie with all hosts below it, which can then also overwrite it. It cannot be
 	// combined with a __Host- name such as the default.
@@ -20,6 +20,9 @@ type Cookie struct {
 	Path string
 	// SameSite is the SameSite attribute. Default: Lax. None lets requests from other sites carry the session.
 	SameSite http.SameSite
+	// Partitioned gives a page that is embedded in other sites a separate cookie for each of these sites. Browsers
+	// send the cookie in such a page only if SameSite is None. It cannot be combined with Insecure.
+	Partitioned bool
 	// Persistent keeps the cookie for AbsoluteTimeout, even when the browser ends.
 	Persistent bool
 	// Insecure omits Secure and the prefix of the default name, so that the cookie also works over plain HTTP,
@@ -55,7 +58,9 @@ func (c Cookie) check() error {
 	case c.SameSite == http.SameSiteNoneMode && c.Insecure:
 		return optionError("Cookie.SameSite", "is None, which requires Secure; Insecure omits it")
 	case c.Insecure && secure:
-		return optionError("Cookie.Insecure", "omits Secure, which a name that begins with __Host- or __Secure- requires")
+		return optionError("Cookie.Insecure", "omits Secure, which a name that begins with __Host-, __Secure- or __Http- requires")
+	case c.Insecure && c.Partitioned:
+		return optionError("Cookie.Partitioned", "requires Secure; Insecure omits it")
 	case host && c.Domain != "":
 		return optionError("Cookie.Domain", "cannot be combined with a __Host- name (the default); set Cookie.Name, e.g. to __Secure-session")
 	case host && c.Path != "/":
@@ -69,7 +74,7 @@ func (c Cookie) check() error {
 func (c Cookie) send(h http.Header, value string, maxAge int) {
 	line := (&http.Cookie{
 		Name: c.Name, Value: value, Domain: c.Domain, Path: c.Path, MaxAge: maxAge,
-		Secure: !c.Insecure, HttpOnly: true, SameSite: c.SameSite,
+		Secure: !c.Insecure, HttpOnly: true, SameSite: c.SameSite, Partitioned: c.Partitioned,
 	}).String()
 	lines := make([]string, 0, len(h["Set-Cookie"])+1)
 	for _, l := range h["Set-Cookie"] {

@@ -27,6 +27,11 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"__Host- with Path, by default":   {Options{Cookie: Cookie{Path: "/app"}}, "Cookie.Path"},
 		"__Host- and not Secure":          {Options{Cookie: Cookie{Name: "__Host-s", Insecure: true}}, "Cookie.Insecure"},
 		"__Secure- and not Secure":        {Options{Cookie: Cookie{Name: "__Secure-s", Insecure: true}}, "Cookie.Insecure"},
+		"__Http- and not Secure":          {Options{Cookie: Cookie{Name: "__Http-s", Insecure: true}}, "Cookie.Insecure"},
+		"__Host-Http- and not Secure":     {Options{Cookie: Cookie{Name: "__Host-Http-s", Insecure: true}}, "Cookie.Insecure"},
+		"__Host-Http- with Domain":        {Options{Cookie: Cookie{Name: "__Host-Http-s", Domain: "example.com"}}, "Cookie.Domain"},
+		"__host-http- with Path":          {Options{Cookie: Cookie{Name: "__host-http-s", Path: "/app"}}, "Cookie.Path"},
+		"Partitioned and not Secure":      {Options{Cookie: Cookie{Partitioned: true, Insecure: true}}, "Cookie.Partitioned"},
 		"SameSite=None and not Secure":    {Options{Cookie: Cookie{SameSite: http.SameSiteNoneMode, Insecure: true}}, "Cookie.SameSite"},
 		"SameSite left to the browser":    {Options{Cookie: Cookie{SameSite: http.SameSiteDefaultMode}}, "Cookie.SameSite"},
 		"name with a space":               {Options{Cookie: Cookie{Name: "my session"}}, "Cookie.Name"},
@@ -41,7 +46,11 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"header with a space":             {Options{Header: "X Token"}, "Header"},
 		"header with a colon":             {Options{Header: "X-Token:"}, "Header"},
 		"header that is a cookie":         {Options{Header: "cookie"}, "Header"},
-		"header that is authorization":    {Options{Header: "AUTHORIZATION"}, "Header"},
+		"authorization without a scheme":  {Options{Header: "AUTHORIZATION"}, "HeaderScheme"},
+		"scheme without a header":         {Options{HeaderScheme: "Bearer"}, "HeaderScheme"},
+		"scheme with a space":             {Options{Header: "Authorization", HeaderScheme: "Bearer "}, "HeaderScheme"},
+		"scheme with a line break":        {Options{Header: "Authorization", HeaderScheme: "a\r\nX: y"}, "HeaderScheme"},
+		"scheme and a proxy's header":     {Options{Header: "Proxy-Authorization", HeaderScheme: "Bearer"}, "Header"},
 		"idle above the default absolute": {Options{IdleTimeout: 48 * time.Hour}, "IdleTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,10 +75,13 @@ func TestPossibleOptions(t *testing.T) {
 		{},
 		{Cookie: Cookie{Name: "__Host-id", Path: "/", SameSite: http.SameSiteNoneMode}},
 		{Cookie: Cookie{Name: "__Secure-id", Domain: "example.com", Path: "/app"}},
+		{Cookie: Cookie{Name: "__Http-id", Domain: "example.com", Path: "/app"}},
+		{Cookie: Cookie{Name: "__Host-Http-id", Partitioned: true}},
 		{Cookie: Cookie{Insecure: true, Path: "/app", Domain: "localhost"}},
 		{IdleTimeout: time.Hour, AbsoluteTimeout: time.Hour},
 		{Header: "X-Session-Token"},
 		{Header: "x_auth.2"},
+		{Header: "authorization", HeaderScheme: "Bearer"},
 		{MaxBytes: 1000},
 	} {
 		_, err := New(store, o)
@@ -92,6 +104,10 @@ func TestCookieLines(t *testing.T) {
 		"expired":    {Cookie{}, -1, "__Host-session=v; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"},
 		"all": {Cookie{Name: "__Secure-s", Domain: "example.com", Path: "/app", SameSite: http.SameSiteStrictMode}, 0,
 			"__Secure-s=v; Path=/app; Domain=example.com; HttpOnly; Secure; SameSite=Strict"},
+		"partitioned": {Cookie{Name: "__Host-Http-s", SameSite: http.SameSiteNoneMode, Partitioned: true}, 0,
+			"__Host-Http-s=v; Path=/; HttpOnly; Secure; SameSite=None; Partitioned"},
+		"expired partition": {Cookie{Partitioned: true}, -1,
+			"__Host-session=v; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax; Partitioned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := http.Header{}

@@ -69,6 +69,41 @@ func TestHeaderToken(t *testing.T) {
 	}
 }
 
+func TestHeaderTokenWithScheme(t *testing.T) {
+	s := newSite(t, session.Options{Header: "authorization", HeaderScheme: "Bearer"})
+	do := func(lines []string, handler func(session.Session)) string {
+		c := s.begin(t, "")
+		c.Request().Header["Authorization"] = lines
+		handler(from(t, c))
+		h := must(s.end(t, c))
+		require.Contains(t, h["Vary"], "Authorization")
+		require.LessOrEqual(t, len(h["Authorization"]), 1)
+		return strings.Join(h["Authorization"], "")
+	}
+	set := func(v session.Session) { require.NoError(t, v.Set("user", "ada")) }
+	sent := do(nil, set)
+	text, ok := strings.CutPrefix(sent, "Bearer ")
+	require.True(t, ok)
+	require.Len(t, text, 66)
+	for line, found := range map[string]bool{
+		sent: true, "bearer " + text: true, "BEARER   " + text: true,
+		text: false, "Bearer" + text: false, "Bearer\t" + text: false, "Basic " + text: false, "Bearer": false, "Bearer ": false,
+		" " + text: false, "Bearer Bearer " + text: false, "Bearer " + text + " ": false, "Bearer " + text + ",Bearer " + text: false, "": false,
+	} {
+		require.Empty(t, do([]string{line}, func(v session.Session) { require.Equal(t, found, must(v.Exists()), line) }))
+	}
+	other := do(nil, set)
+	do([]string{sent, other}, func(v session.Session) { require.False(t, must(v.Exists()), "two are none") })
+	do([]string{"Basic YTpi", sent}, func(v session.Session) { require.True(t, must(v.Exists())) })
+
+	renewed := do([]string{sent}, func(v session.Session) { require.NoError(t, v.Renew()) })
+	require.True(t, strings.HasPrefix(renewed, "Bearer ") && renewed != sent)
+	c := s.begin(t, "")
+	c.Request().Header.Set("Authorization", renewed)
+	require.NoError(t, from(t, c).Destroy())
+	require.Equal(t, []string{""}, must(s.end(t, c))["Authorization"], "the client is to forget it")
+}
+
 // TestTokenInQueryOrFormIsIgnored sends a valid token in every part of a request except the cookie.
 func TestTokenInQueryOrFormIsIgnored(t *testing.T) {
 	s := newSite(t, session.Options{})

@@ -15,6 +15,9 @@ type Options struct {
 	// X-Session-Token. A new token goes out in the response header with the same name; an empty one means that the
 	// client must forget its token. Header cannot be combined with Cookie.
 	Header string
+	// HeaderScheme, if set, precedes the token and a space in Header, as in "Authorization: Bearer <token>". Header can be
+	// Authorization only with a scheme. The case of a client's scheme does not matter.
+	HeaderScheme string
 	// IdleTimeout ends a session that was not used for this long. Use is recorded only once a tenth of IdleTimeout
 	// has passed since the last record, so a session may end after nine tenths of it. Default: 30 minutes, or
 	// AbsoluteTimeout if that is shorter.

@@ -60,10 +60,14 @@ func parseToken(s string) (t token, ok bool) {
 // reads a token from a query or a form, because these are logged and stored in histories.
 type tokenTransport struct {
 	header string // canonical name of the request header with the token
+	scheme string // precedes the token in the header field, unless it is empty
 	cookie Cookie // with defaults, if header is "Cookie"
 }
 
 func newTransport(o Options) (tokenTransport, error) {
+	if o.Header == "" && o.HeaderScheme != "" {
+		return tokenTransport{}, optionError("HeaderScheme", "requires Header")
+	}
 	if o.Header == "" {
 		cookie := o.Cookie.withDefaults()
 		return tokenTransport{header: "Cookie", cookie: cookie}, cookie.check()
@@ -74,15 +78,19 @@ func newTransport(o Options) (tokenTransport, error) {
 		return tokenTransport{}, optionError("Cookie", "cannot be combined with Header, which sends no cookie")
 	case (&http.Cookie{Name: o.Header}).Valid() != nil: // the same rules apply to both names
 		return tokenTransport{}, optionError("Header", "is not a valid name of a header field")
+	case header == "Authorization" && o.HeaderScheme == "":
+		return tokenTransport{}, optionError("HeaderScheme", "is required with Authorization, for example Bearer")
 	case slices.Contains(reserved, header):
 		return tokenTransport{}, optionError("Header", "is %s, which has another meaning", header)
+	case o.HeaderScheme != "" && (&http.Cookie{Name: o.HeaderScheme}).Valid() != nil:
+		return tokenTransport{}, optionError("HeaderScheme", "is not a valid name of a scheme")
 	}
-	return tokenTransport{header: header}, nil
+	return tokenTransport{header: header, scheme: o.HeaderScheme}, nil
 }
 
 // reserved are header fields that have a meaning to net/http, to proxies or to browsers.
 var reserved = []string{
-	"Accept", "Accept-Encoding", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length",
+	"Accept", "Accept-Encoding", "Cache-Control", "Connection", "Content-Encoding", "Content-Length",
 	"Content-Type", "Cookie", "Date", "Expect", "Forwarded", "Host", "Keep-Alive", "Location", "Origin",
 	"Proxy-Authorization", "Referer", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 	"Vary", "Via", "X-Forwarded-For",
@@ -95,16 +103,7 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	if r == nil {
 		return token{}, false, false
 	}
-	texts := r.Header[tt.header]
-	if tt.header == "Cookie" {
-		texts = nil
-		for _, c := range r.CookiesNamed(tt.cookie.Name) {
-			if c.Quoted {
-				c.Value = "" // send never quotes
-			}
-			texts = append(texts, c.Value)
-		}
-	}
+	texts := tt.texts(r)
 	for _, text := range texts {
 		found, valid := parseToken(text)
 		if ok && valid && found != t {
@@ -117,13 +116,40 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	return t, ok, len(texts) > 0
 }
 
+// texts returns the texts in the token's place. A text is empty if it is quoted or has another scheme.
+func (tt tokenTransport) texts(r *http.Request) (texts []string) {
+	switch {
+	case tt.header == "Cookie":
+		for _, c := range r.CookiesNamed(tt.cookie.Name) {
+			if c.Quoted {
+				c.Value = "" // send never quotes
+			}
+			texts = append(texts, c.Value)
+		}
+	case tt.scheme == "":
+		return r.Header[tt.header]
+	default:
+		for _, line := range r.Header[tt.header] {
+			scheme, text, _ := strings.Cut(line, " ")
+			if !strings.EqualFold(scheme, tt.scheme) {
+				text = ""
+			}
+			texts = append(texts, strings.TrimLeft(text, " "))
+		}
+	}
+	return texts
+}
+
 // send adds text to the response's header in place of any other token, and keeps the response out of shared caches. For
 // maxAge, see [Cookie.send]. To make the client forget its token, text is empty and maxAge negative.
 func (tt tokenTransport) send(h http.Header, text string, maxAge int) {
-	if tt.header == "Cookie" {
+	switch {
+	case tt.header == "Cookie":
 		tt.cookie.send(h, text, maxAge)
-	} else {
+	case tt.scheme == "" || text == "":
 		h[tt.header] = []string{text}
+	default:
+		h[tt.header] = []string{tt.scheme + " " + text}
 	}
 	makePrivate(h)
 }

@@ -28,6 +28,7 @@ func newManager(t *testing.T, o session.Options) *session.Manager {
 func TestRequestGetsASession(t *testing.T) {
 	for transport, o := range map[string]session.Options{
 		"cookie": {}, "insecure cookie": {Cookie: session.Cookie{Insecure: true}}, "header": {Header: "X-Session-Token"},
+		"scheme": {Header: "Authorization", HeaderScheme: "Bearer"},
 	} {
 		t.Run(transport, func(t *testing.T) {
 			m := newManager(t, o)
