@@ -49,7 +49,7 @@ type boundPolicy struct {
 func bind(p *Policy, store Store) *boundPolicy {
 	return &boundPolicy{of: p, store: store, policyLine: string(p.appendPolicies(nil, p.Rules, nil)), Policy: Policy{
 		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
-		Cost: p.Cost, Unit: p.Unit, XHeaders: p.XHeaders,
+		Cost: p.Cost, Unit: p.Unit, Headers: p.Headers,
 	}}
 }
 

@@ -39,7 +39,7 @@ func (t *terms) run(ctx context.Context, op Op) (Result, error) {
 		return Result{}, t.policy.wrapStoreError(ctx, err)
 	}
 	if !res.Allowed {
-		denied := DeniedError{Limit: res.Limit, RetryAfter: res.RetryAfter}
+		denied := DeniedError{Limit: res.Limit, RetryAfter: res.RetryAfter, hideNames: !t.policy.Headers.includesDraft10()}
 		for i, r := range t.rules {
 			if one := res.ofRule(i); one.Violated && one.Source != FromShadow {
 				denied.Policies = append(denied.Policies, t.policy.quotaName(r, len(t.rules) == 1))

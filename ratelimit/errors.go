@@ -72,6 +72,8 @@ type DeniedError struct {
 	Limit int64
 	// RetryAfter is the time until the same take would be allowed, if there are no other charges.
 	RetryAfter time.Duration
+
+	hideNames bool // the response does not contain Policies
 }
 
 // Error returns a text with the names of the policies and the time to wait.
@@ -97,7 +99,7 @@ func (e *DeniedError) Problem() (status int, members map[string]any) {
 		"title":  "Quota exceeded",
 		"detail": fmt.Sprintf("Too many requests. Try again in %d %s.", min(seconds, maxInteger), unit),
 	}
-	if len(e.Policies) > 0 {
+	if len(e.Policies) > 0 && !e.hideNames {
 		members["violated-policies"] = e.Policies
 	}
 	return http.StatusTooManyRequests, members

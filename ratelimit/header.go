@@ -10,14 +10,48 @@ import (
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
 
-// writeHeader adds the result of a charge to the header. It writes nothing for a policy without limits, and omits
-// rules that are only tried out.
+// HeaderFields selects the header fields that describe a policy's limits to clients. After a denial, Retry-After and
+// Cache-Control: no-store are always sent. The body of a 429 names the rules that denied the request only if the header
+// has the fields of the draft, which contain the same names.
+type HeaderFields uint8
+
+const (
+	// HeadersDraft10 sends RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-10.
+	HeadersDraft10 HeaderFields = iota
+	// HeadersX sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies send these
+	// fields, they describe the policy with the fewest units left.
+	HeadersX
+	// HeadersDraft10AndX sends the fields of both.
+	HeadersDraft10AndX
+	// HeadersNone sends no fields. For example, a login should not reveal how many guesses it allows.
+	HeadersNone
+)
+
+// includesDraft10 reports whether the fields of the draft are sent.
+func (f HeaderFields) includesDraft10() bool { return f == HeadersDraft10 || f == HeadersDraft10AndX }
+
+// writeHeader adds the result of a charge to the header.
 func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
+	if c.policy.Headers != HeadersNone {
+		c.writeLimits(h)
+	}
+	if !c.res.Allowed {
+		writeDenial(h, c.res.RetrySeconds())
+	}
+	return nil
+}
+
+// writeLimits writes nothing for a policy without limits, and omits rules that are only tried out.
+func (c *charge) writeLimits(h http.Header) {
 	p, res := c.policy, &c.res
 	if after := c.after.Load(); after != nil {
 		res = after
 	}
-	if limits := c.limitField(res); limits != "" {
+	limits := c.limitField(res)
+	if limits == "" {
+		return
+	}
+	if p.Headers.includesDraft10() {
 		line := p.policyLine
 		tried := slices.ContainsFunc(res.Each(), func(r Result) bool { return r.Source == FromShadow })
 		if tried || !slices.Equal(c.rules, p.Rules) {
@@ -25,14 +59,10 @@ func writeHeader(_ context.Context, c *charge, _ int, h http.Header) error {
 		}
 		addMembers(h, "Ratelimit-Policy", line)
 		addMembers(h, "Ratelimit", limits)
-		if p.XHeaders {
-			writeXHeaders(h, res)
-		}
 	}
-	if !c.res.Allowed {
-		writeDenial(h, c.res.RetrySeconds())
+	if p.Headers != HeadersDraft10 {
+		writeXHeaders(h, res)
 	}
-	return nil
 }
 
 // appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w if the window is not

@@ -30,7 +30,7 @@ func TestHugeLimit(t *testing.T) {
 // TestExistingHeader checks how the fields of a take are combined with fields that the response already has.
 func TestExistingHeader(t *testing.T) {
 	p := ipPolicy("ip", 1)
-	p.XHeaders = true
+	p.Headers = ratelimit.HeadersDraft10AndX
 	q := provide(t, p)
 	q.take("ip")
 	for _, tt := range []struct{ name, had, want string }{
@@ -74,7 +74,7 @@ func TestHeadersAreNotShared(t *testing.T) {
 // TestRemainingIsAtMostTheLimit checks the fields of a GCRA whose burst is larger than its limit.
 func TestRemainingIsAtMostTheLimit(t *testing.T) {
 	rule := ratelimit.GCRA(3, time.Minute).WithBurst(5)
-	q := provide(t, &ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP(), XHeaders: true})
+	q := provide(t, &ratelimit.Policy{Name: "p", Rules: []ratelimit.Rule{rule}, Key: ratelimit.ByIP(), Headers: ratelimit.HeadersDraft10AndX})
 	for _, left := range []string{"3", "3", "2", "1", "0", "0"} {
 		_, h := q.take("p")
 		require.Contains(t, h.Get("RateLimit"), `"p";r=`+left+";")

@@ -115,7 +115,7 @@ func TestSeveralRules(t *testing.T) {
 
 func TestSeveralPolicies(t *testing.T) {
 	roomy, tight := ipPolicy("roomy", 100), ipPolicy("tight", 1)
-	roomy.XHeaders, tight.XHeaders = true, true
+	roomy.Headers, tight.Headers = ratelimit.HeadersDraft10AndX, ratelimit.HeadersDraft10AndX
 	brief := &ratelimit.Policy{Name: "brief", Key: ratelimit.ByIP(), Rules: []ratelimit.Rule{ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1, Per: 1500 * time.Millisecond, Interval: 500 * time.Millisecond, Span: 3 * time.Second})}}
 	q := provide(t, roomy, tight, brief)
 	_, h := q.take("roomy", "tight", "brief")

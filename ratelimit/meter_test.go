@@ -15,7 +15,7 @@ import (
 func TestMeterNeverDeniesAndSendsNoFields(t *testing.T) {
 	p := ratelimit.NewPolicy("hits", ratelimit.ByIP(), ratelimit.Buckets(ratelimit.BucketOptions{}))
 	p.Cost = func(context.Context, *http.Request) (int64, error) { return 3, nil }
-	p.XHeaders = true
+	p.Headers = ratelimit.HeadersDraft10AndX
 	q := provide(t, p)
 	for i := range int64(2) {
 		h := q.serve(func(c *reqctx.Host) {

@@ -52,9 +52,8 @@ type Policy struct {
 	// Unit names the unit if it is not a request, for example "content-bytes". It becomes the parameter qu of
 	// RateLimit-Policy. It may have the same characters as Name.
 	Unit string
-	// XHeaders also sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies send
-	// these fields, they describe the policy with the fewest units left.
-	XHeaders bool
+	// Headers selects the header fields that describe the limits. The zero value means HeadersDraft10.
+	Headers HeaderFields
 
 	keys atomic.Pointer[propertyKeys] // nil until the first use
 }
@@ -108,6 +107,8 @@ func (p *Policy) check() error {
 		err = errors.New("ratelimit: Key is nil")
 	case p.Unit != "" && !option.ValidName(p.Unit):
 		err = fmt.Errorf("ratelimit: Unit is %q, want %s", p.Unit, option.NameSyntax)
+	case p.Headers > HeadersNone:
+		err = fmt.Errorf("ratelimit: Headers is %d, want a constant such as HeadersNone", p.Headers)
 	}
 	if err != nil {
 		return p.wrapError(err)

@@ -15,7 +15,7 @@ import (
 // asPolicy returns a function that sends a request to a handler with a policy. The policy's store has a shadow layer.
 func (s *shadowTest) asPolicy(cost int64, rules ...ratelimit.Rule) func() *httptest.ResponseRecorder {
 	limited, err := ratelimit.Middleware(s.shadowLayer, &ratelimit.Policy{
-		Name: "api", Rules: rules, XHeaders: true,
+		Name: "api", Rules: rules, Headers: ratelimit.HeadersDraft10AndX,
 		Key:  func(context.Context, *http.Request) (string, error) { return "k", nil },
 		Cost: func(context.Context, *http.Request) (int64, error) { return cost, nil },
 	}, ratelimit.MiddlewareOptions{})
