@@ -30,6 +30,7 @@ func (k *checker) rules() {
 func (k *checker) rule(r *Rule, field string) {
 	k.oneOf(field+".missing", r.Missing, Address, Reject, Skip)
 	k.oneOf(field+".on_error", r.OnError, Open, Closed, Local)
+	k.oneOf(field+".response_headers", r.ResponseHeaders, Draft10, XRateLimit, Both, None)
 	if !option.ValidName(r.Name) {
 		k.addf(field+".name", "is %q, want %s", r.Name, option.NameSyntax)
 	}

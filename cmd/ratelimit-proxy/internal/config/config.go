@@ -119,6 +119,9 @@ type Rule struct {
 	// OnError applies while Redis doesn't answer. The rule can allow requests ("open"), answer 503 ("closed", the
 	// default), or count in this process with the limit Limit/Replicas ("local").
 	OnError string `yaml:"on_error"`
+	// ResponseHeaders selects the headers that describe the rule's limits: RateLimit and RateLimit-Policy ("draft-10"),
+	// X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset ("x-ratelimit"), "both" (the default) or "none".
+	ResponseHeaders string `yaml:"response_headers"`
 	// Shadow tries the rule out: requests that it would deny are allowed, counted and logged.
 	Shadow bool `yaml:"shadow"`
 	// Allow and Deny list addresses, networks or values of the key (see [Key.Value]). The rule does not limit clients
@@ -153,10 +156,8 @@ type Tier struct {
 	Limits []Limit  `yaml:"limits"`
 }
 
-// Headers has switches for request and response headers.
+// Headers has switches for request headers.
 type Headers struct {
-	// Legacy sends X-RateLimit-MaxRequests, -Requests, -Remaining, -TTL and -Reset. Default: true.
-	Legacy *bool `yaml:"legacy"`
 	// Underscores forwards request headers with "_" in their names, which are dropped by default.
 	Underscores bool `yaml:"underscores"`
 }

@@ -86,7 +86,10 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "---\nadmin: :1\n", `p.yaml: want one document, not 2`},
 		{ok + "replicas: many\n", `p.yaml:3:11: replicas: "many": want a whole number`},
 		{ok + "max_header_bytes: [1]\n", `p.yaml:3:19: max_header_bytes: "[": want a single value`},
-		{ok + "headers: {legacy: maybe}\n", `p.yaml:3:19: headers.legacy: "maybe": want true or false`},
+		{ok + "headers: {legacy: true}\n", `p.yaml:3:11: headers: unknown field "legacy", want one of underscores`},
+		{ok + "headers: {underscores: maybe}\n", `p.yaml:3:24: headers.underscores: "maybe": want true or false`},
+		{ok + "rules: [{name: a, limit: 1/s, response_headers: off}]\n", `p.yaml:3:49: rules[0].response_headers: "off", want draft-10, x-ratelimit, both, none`},
+		{ok + "rules: [{name: a, limit: 1/s, response_headers: ''}]\n", `p.yaml:3:49: rules[0].response_headers: is empty or zero`},
 		{ok + "client_header: [a]\n", `p.yaml:3:16: client_header: "[": want a single value`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: {client.ip}}\n", `p.yaml:4:32: rules[0].key: "{": want text: a text that begins with { needs quotes`},
 		{ok + "rules:\n  - {name: a, limit: 1/s, key: '{header.a b}'}\n", `rules[0].key: {header.a b} is unknown`},
@@ -196,7 +199,7 @@ func TestStrictValues(t *testing.T) {
 		"rules: [{name: a, limits: [{rate: 9/s, algorithm: gcra, burst: %s}]}]", "rules: [{name: a, limits: [{rate: 9/s, block: {after: %s, for: 1s}}]}]"}
 	durations := []string{"redis_timeout: %s", "timeouts: {stall: %s}", "upstreams: {main: {url: http://a, response_timeout: %s}}",
 		"rules: [{name: a, limits: [{rate: 9/s, block: {after: 1, for: %s}}]}]"}
-	bools := []string{"headers: {legacy: %s}", "headers: {underscores: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
+	bools := []string{"headers: {underscores: %s}", "rules: [{name: a, limit: 1/s, shadow: %s}]"}
 	texts := []string{"redis: %s", "status: {token: %s}", "rules: %s", "rules: [%s]", "rules: [{name: a, limit: %s}]", "trusted_proxies: [%s]", "listen: [%s]",
 		"timeouts: %s", "rules: [{name: a, limit: 1/s, deny: [%s]}]"}
 	single := append(append(append([]string{}, integers...), durations...), bools...)
@@ -221,7 +224,7 @@ func TestStrictValues(t *testing.T) {
 	}
 	for _, text := range []string{
 		"upstreams: {010: {url: http://a}}", "upstreams: {1.50: {url: http://a}}", "upstreams: {main: {url: http://a}, main: {url: http://b}}",
-		"listen: [{address: ':1', colour: 1}]", "headers: {Legacy: true}", "a: &a {x: 1}", "1: 2",
+		"listen: [{address: ':1', colour: 1}]", "headers: {Underscores: true}", "a: &a {x: 1}", "1: 2",
 	} {
 		_, err := Parse("p.yaml", []byte(text))
 		require.Error(t, err, text)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The values of [Rule.Missing] and [Rule.OnError].
+// The values of [Rule.Missing], [Rule.OnError] and [Rule.ResponseHeaders].
 const (
 	Address = "address"
 	Reject  = "reject"
@@ -18,6 +18,11 @@ const (
 	Open   = "open"
 	Closed = "closed"
 	Local  = "local"
+
+	Draft10    = "draft-10"
+	XRateLimit = "x-ratelimit"
+	Both       = "both"
+	None       = "none"
 )
 
 // Resolve checks the configuration. It returns a copy in which the defaults are filled in, names and hosts have a
@@ -59,9 +64,8 @@ func (c Config) withDefaults() Config {
 		r.Missing = cmp.Or(r.Missing, Address)
 		r.Cost = cmp.Or(r.Cost, "1")
 		r.OnError = cmp.Or(r.OnError, Closed)
+		r.ResponseHeaders = cmp.Or(r.ResponseHeaders, Both)
 	}
-	yes := true
-	c.Headers.Legacy = cmp.Or(c.Headers.Legacy, &yes)
 	c.Status.Path = cmp.Or(c.Status.Path, "/status")
 	c.Timeouts.Header = cmp.Or(c.Timeouts.Header, 10*time.Second)
 	c.Timeouts.Stall = cmp.Or(c.Timeouts.Stall, time.Minute)

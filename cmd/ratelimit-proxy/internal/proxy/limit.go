@@ -23,7 +23,7 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	if len(rules) > 1 && f.g.store.client != nil {
 		f.takeTogether(rules)
 	}
-	var least ratelimit.Result // the result with the fewest units remaining
+	var least ratelimit.Result // a denial, or the result for X-RateLimit headers with the fewest units remaining
 	var of *rule               // the rule that least belongs to
 	for i, rule := range rules {
 		res, err := rule.policy.Take(f.req.Context())
@@ -39,7 +39,7 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 		if res.Source == ratelimit.FromShadow {
 			continue
 		}
-		if of == nil || !res.Allowed || res.Remaining < least.Remaining {
+		if !res.Allowed || rule.sendsX && (of == nil || res.Remaining < least.Remaining) {
 			least, of = res, rule
 		}
 		if !res.Allowed {
@@ -50,7 +50,7 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 	if of == nil {
 		return nil
 	}
-	if *f.g.config.Headers.Legacy {
+	if of.sendsX {
 		f.status, f.hasStatus = newStatus(least, of.resultLimit(r, &f.g.clients, least), f.p.now()), true
 	}
 	err = least.Err()

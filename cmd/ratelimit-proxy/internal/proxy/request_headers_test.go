@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lazyreq/lazyreq/cmd/ratelimit-proxy/internal/config"
 )
 
 func TestUpstreamRateLimitHeadersAreKept(t *testing.T) {
@@ -42,15 +44,47 @@ func TestHeadersOfRuleWithLeastRemaining(t *testing.T) {
 	require.Equal(t, "1", a.Header.Get("X-RateLimit-Remaining"))
 }
 
-func TestLegacyHeadersSwitch(t *testing.T) {
-	p := run(t, parse(t, "upstreams: {main: {url: %q}}\nheaders: {legacy: false}\nrules: [{name: limit, limit: 1/60s}]\n", behind(t, nil).URL))
-	for range 2 {
-		a := p.get(t, "/")
-		require.NotEmpty(t, a.Header["Ratelimit"])
-		for _, name := range statusHeaders {
-			require.Empty(t, a.Header[name])
+func TestResponseHeaders(t *testing.T) {
+	for selection, sends := range map[string]struct{ draft, x bool }{
+		"draft-10": {draft: true}, "x-ratelimit": {x: true}, "both": {draft: true, x: true}, "none": {},
+	} {
+		p := run(t, parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: limit, limit: 1/60s, response_headers: %s}]\n", behind(t, nil).URL, selection))
+		for _, status := range []int{200, 429} {
+			a := p.get(t, "/")
+			require.Equal(t, status, a.StatusCode)
+			require.Equal(t, status == 429, a.Header.Get("Retry-After") != "")
+			for _, name := range []string{"Ratelimit", "Ratelimit-Policy"} {
+				require.Equal(t, sends.draft, a.Header[name] != nil, "%s: %s", selection, name)
+			}
+			for _, name := range statusHeaders {
+				require.Equal(t, sends.x, a.Header[name] != nil, "%s: %s", selection, name)
+			}
+			require.Equal(t, status == 429 && sends.draft, strings.Contains(a.body, "violated-policies"), selection)
 		}
 	}
+}
+
+// TestHiddenRule checks that no response describes a rule without response headers, even if it has the fewest units
+// left or denies, and that the other rules are still described. After a reload, the rule is described.
+func TestHiddenRule(t *testing.T) {
+	up := behind(t, nil)
+	conf := func(selection string) config.Config {
+		return parse(t, "upstreams: {main: {url: %q}}\nrules: [{name: all, limit: 9/60s}, {name: login, limit: 2/60s, response_headers: %s}]\n", up.URL, selection)
+	}
+	p := run(t, conf("none"))
+	requireFields := func(a answer, draft, remaining string) {
+		t.Helper()
+		require.Equal(t, draft, a.Header.Get("RateLimit"))
+		require.Equal(t, remaining, a.Header.Get("X-RateLimit-Remaining"))
+	}
+	requireFields(p.get(t, "/"), `"all";r=8;t=60`, "8")
+	requireFields(p.get(t, "/"), `"all";r=7;t=60`, "7")
+	a := p.get(t, "/")
+	require.Equal(t, 429, a.StatusCode)
+	require.NotContains(t, a.body, "login")
+	requireFields(a, `"all";r=7;t=60`, "") // this unit was refunded
+	require.NoError(t, p.reload(conf("both")))
+	requireFields(p.get(t, "/"), `"all";r=7;t=60, "login";r=0;t=60`, "0")
 }
 
 // TestEarlyHints checks that an informational response (1xx) is forwarded, without the headers of the limits, which

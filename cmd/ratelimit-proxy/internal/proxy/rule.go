@@ -22,6 +22,7 @@ type rule struct {
 	tiers  []tier
 	allow  *acl
 	deny   *acl
+	sendsX bool // the rule can be described in X-RateLimit headers
 
 	counters *ruleCounters
 	logged   atomic.Int64 // time of the latest log line about a shadow denial, in Unix seconds
@@ -37,8 +38,13 @@ type tier struct {
 func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Policy) *rule {
 	key, _ := config.ParseKey(c.Key)
 	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
-		allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true)}
+		allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true),
+		sendsX: c.ResponseHeaders == config.XRateLimit || c.ResponseHeaders == config.Both}
 	p.Key, p.Cost, p.Rules, p.Fallback, p.RulesFor = keyFunc(key, by.key), costFunc(c.Cost), r.limits, nil, nil
+	p.Headers = ratelimit.HeadersDraft10
+	if c.ResponseHeaders == config.XRateLimit || c.ResponseHeaders == config.None {
+		p.Headers = ratelimit.HeadersNone // the proxy has X-RateLimit headers of its own
+	}
 	if c.Missing == config.Address {
 		p.Fallback = by.key
 	}
