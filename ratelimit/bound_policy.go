@@ -49,7 +49,7 @@ type boundPolicy struct {
 func bind(p *Policy, store Store) *boundPolicy {
 	return &boundPolicy{of: p, store: store, policyLine: string(p.appendPolicies(nil, p.Rules, nil)), Policy: Policy{
 		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
-		Cost: p.Cost, Unit: p.Unit, Headers: p.Headers,
+		Cost: p.Cost, Settle: p.Settle, Unit: p.Unit, Headers: p.Headers,
 	}}
 }
 
@@ -76,9 +76,12 @@ func Provide(reg *reqctx.Registry, store Store, policies ...*Policy) {
 }
 
 func (p *boundPolicy) provide(reg *reqctx.Registry) {
-	k := p.propertyKeys()
+	k, commit := p.propertyKeys(), writeHeader
+	if p.Settle != nil {
+		commit = settle
+	}
 	reqctx.Provide(reg, k.terms, reqctx.Prop[terms]{Private: true, Resolve: p.resolveTerms})
-	reqctx.Provide(reg, k.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: writeHeader})
+	reqctx.Provide(reg, k.take, reqctx.Prop[*charge]{Private: true, Resolve: p.resolveTake, Commit: commit})
 	reqctx.Provide(reg, k.count, reqctx.Prop[int64]{Private: true, Resolve: p.resolveCount})
 }
 

@@ -43,7 +43,7 @@ func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler)
 		return nil, err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	m := &middleware{policy: p, opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
+	m := &middleware{policy: p, settles: p.Settle != nil, opts: o, reg: reqctx.NewRegistry(reqctx.Options{Logger: o.Logger})}
 	Provide(m.reg, store, p)
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
@@ -51,9 +51,10 @@ func Middleware(store Store, p *Policy, o MiddlewareOptions) (func(http.Handler)
 }
 
 type middleware struct {
-	policy *Policy
-	opts   MiddlewareOptions
-	reg    *reqctx.Registry // has the policy's properties
+	policy  *Policy
+	settles bool // the policy has Settle
+	opts    MiddlewareOptions
+	reg     *reqctx.Registry // has the policy's properties
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -67,6 +68,12 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		host.SetRequest(r)
 	}
 	res, err := p.Take(ctx)
+	if host != nil && m.settles && err == nil && res.Allowed {
+		sw := &settlingWriter{ResponseWriter: w, host: host}
+		next.ServeHTTP(sw, r)
+		sw.commit(http.StatusOK) // the status if the handler has sent nothing
+		return
+	}
 	if host != nil {
 		_ = host.Commit(0, w.Header()) // adds the fields; the status is not known yet
 	}

@@ -48,6 +48,12 @@ type Policy struct {
 	// Cost returns how many units a request costs. Nil means 1. A cost above a limit is ErrTooLarge. A cost below 1
 	// is an error and is answered with a 500.
 	Cost func(ctx context.Context, r *http.Request) (int64, error)
+	// Settle reports whether a response with this status keeps the charge. If it returns false, the charge is refunded
+	// before the header goes out, and the RateLimit fields show that. Requests are charged before the handler runs, so
+	// parallel requests cannot exceed the limit. The charge also stays if the header goes out before the take, if the
+	// client has left, if the connection was hijacked, if Settle panics, or if the refund fails; see [Policy.Refund].
+	// Units of [Policy.Add] stay, too. Nil keeps all charges.
+	Settle func(status int) bool
 
 	// Unit names the unit if it is not a request, for example "content-bytes". It becomes the parameter qu of
 	// RateLimit-Policy. It may have the same characters as Name.
