@@ -35,7 +35,8 @@ import (
 // distinguishes null from absent.
 //
 // Texts can be strings, booleans, numbers, [time.Time] (RFC 3339), [time.Duration] ("1m30s") and types that implement
-// [encoding.TextUnmarshaler]. A slice takes all values of its name, and any other field is malformed if there are
+// [encoding.TextUnmarshaler]. The tag layout:"2006-01-02" makes [time.Parse] parse the times of a field with this layout.
+// Fields from JSON can't have it. A slice takes all values of its name, and any other field is malformed if there are
 // several. In a query or a form, the fields of a struct have names like "address.city", and in a slice of structs like
 // "items.0.price". The numbers order the elements and need not be consecutive. JSON is decoded as by [Params.DecodeJSON],
 // but an empty body counts as an empty object.

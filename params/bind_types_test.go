@@ -150,14 +150,14 @@ func TestTextsThatAreNoTimesOrNumbers(t *testing.T) {
 		"2026-01-02T03:04:05+0100", "2026-01-02T03:04:05+01", "2026-01-02T03:04:05+1:00", "2026-01-02T03:04:05 01:00", "2026-01-02T03:04:05UTC",
 		"２026-01-02T03:04:05Z", "2026-W01-1T03:04:05Z", "",
 	} {
-		_, fault := parseTime(text)
+		_, fault := parseTime(text, "")
 		require.Equal(t, wantTime, fault, text)
 		requireReason(t, failure(JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))), ErrMalformed, wantTime)
 	}
 	for _, text := range []string{
 		"2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05-23:59", "2026-01-02T03:04:05-00:00", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2024-02-29T00:00:00.1234567891+01:00",
 	} {
-		at, fault := parseTime(text)
+		at, fault := parseTime(text, "")
 		require.Empty(t, fault, text)
 		require.True(t, at.Equal(value(JSON[times](newContext(t, postJSON(`{"t":"`+text+`"}`), Options{}))).T))
 	}

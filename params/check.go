@@ -15,6 +15,7 @@ import (
 type demands struct {
 	required bool    // a value must be given
 	def      *string // replaces a missing value; nil if there is no default
+	layout   string  // of a time; empty for RFC 3339
 	checks   []check // for a value that is given
 }
 
@@ -25,7 +26,7 @@ type check struct {
 	ok     func(v reflect.Value) bool
 }
 
-var demandTags = []string{"required", "default", "min", "max", "len", "oneof"}
+var demandTags = []string{"required", "default", "layout", "min", "max", "len", "oneof"}
 
 // hasDemands reports whether a field's tags state demands.
 func hasDemands(tag reflect.StructTag) bool {
@@ -36,7 +37,7 @@ func hasDemands(tag reflect.StructTag) bool {
 }
 
 // demandsOf returns the demands of a field. A default stays a text, so that requests do not share the memory of its value.
-func demandsOf(sf reflect.StructField) (d demands, err error) {
+func demandsOf(sf reflect.StructField, from Source) (d demands, err error) {
 	if !hasDemands(sf.Tag) {
 		return d, nil
 	}
@@ -44,11 +45,14 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 	if d.required = required; required && word != "true" && word != "nonempty" {
 		return d, fmt.Errorf("has the tag required with %q, want true or nonempty", word)
 	}
+	if d.layout, err = layoutOf(sf, from); err != nil {
+		return d, err
+	}
 	if text, ok := sf.Tag.Lookup("default"); ok {
 		if required {
 			return d, errors.New("a required field needs no default")
 		}
-		if _, err = parseTag(sf.Type, "default", text); err != nil {
+		if _, err = parseTag(sf.Type, "default", text, d.layout); err != nil {
 			return d, err
 		}
 		d.def = &text
@@ -59,12 +63,12 @@ func demandsOf(sf reflect.StructField) (d demands, err error) {
 }
 
 // parseTag converts the text of a tag to a value of type t.
-func parseTag(t reflect.Type, tag, text string) (reflect.Value, error) {
+func parseTag(t reflect.Type, tag, text, layout string) (reflect.Value, error) {
 	if err := checkText(t); err != nil {
 		return reflect.Value{}, err
 	}
 	v := reflect.New(t).Elem()
-	if fault, cause := setText(v, text); fault != "" {
+	if fault, cause := setText(v, text, layout); fault != "" {
 		return reflect.Value{}, errors.Join(fmt.Errorf("the %s %q %s", tag, text, fault), cause)
 	}
 	return v, nil
@@ -95,7 +99,7 @@ func compileChecks(t reflect.Type, tag reflect.StructTag) (checks []check, err e
 		}
 		checks = append(checks, check{ErrMissing, "must not be empty", func(v reflect.Value) bool { return v.Len() > 0 }})
 	}
-	for _, name := range demandTags[2:] {
+	for _, name := range demandTags[3:] {
 		text, ok := tag.Lookup(name)
 		if !ok {
 			continue
@@ -128,7 +132,7 @@ func compileLimit(t reflect.Type, name, text string) (detail string, ok func(v r
 	default:
 		detail = "must be " + words
 	}
-	limit, err := parseTag(t, name, text)
+	limit, err := parseTag(t, name, text, "")
 	return detail, func(v reflect.Value) bool {
 		order, isNaN := compare(v, limit), v.CanFloat() && math.IsNaN(v.Float())
 		return !isNaN && (order == 0 || name == "min" && order > 0 || name == "max" && order < 0)
@@ -173,7 +177,7 @@ func compileOneOf(t reflect.Type, words []string) (detail string, ok func(v refl
 	}
 	values := make([]reflect.Value, len(words))
 	for i, word := range words {
-		if values[i], err = parseTag(t, "oneof", word); err != nil {
+		if values[i], err = parseTag(t, "oneof", word, ""); err != nil {
 			return "", nil, err
 		}
 	}

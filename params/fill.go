@@ -86,7 +86,7 @@ func (b *binder) setTexts(f *field, to reflect.Value, got found, outer *path) {
 func (b *binder) setText(f *field, to reflect.Value, text string, outer *path) {
 	fault, cause := textProblem(text), error(nil)
 	if fault == "" {
-		fault, cause = setText(to, text)
+		fault, cause = setText(to, text, f.layout)
 	}
 	if fault != "" {
 		b.note(f.from, outer, f.name, ErrMalformed, fault, cause)

@@ -218,7 +218,7 @@ func (c compiler) compileField(sf reflect.StructField, tag string, index []int) 
 		f.name = textproto.CanonicalMIMEHeaderKey(tag)
 	}
 	if f.plan, err = c.planFor(sf.Type); err == nil {
-		f.demands, err = demandsOf(sf)
+		f.demands, err = demandsOf(sf, c.from)
 	}
 	return f, err
 }

@@ -21,7 +21,7 @@ func forEachField(t reflect.Type, index []int, add func(reflect.StructField, []i
 		switch {
 		case err != nil || !isGroup:
 		case hasDemands(sf.Tag):
-			err = errors.New("a struct whose fields are those of the outer one can't be required, have a default or be checked by a tag")
+			err = errors.New("a struct whose fields are those of the outer one can't be required, have a default or a layout, or be checked by a tag")
 		default:
 			err = forEachField(sf.Type, at, add)
 		}

@@ -52,9 +52,16 @@ func parseBool(text string) (bool, string) {
 
 const wantTime = "must be an RFC 3339 time, such as 2006-01-02T15:04:05Z"
 
-// parseTime refuses three things that time.Parse accepts: an hour of one digit, a comma before the fraction,
-// and offsets of 24 hours or 60 minutes.
-func parseTime(text string) (time.Time, string) {
+// parseTime parses a time in the given layout. An empty layout means RFC 3339, for which parseTime refuses three things
+// that time.Parse accepts: an hour of one digit, a comma before the fraction, and offsets of 24 hours or 60 minutes.
+func parseTime(text, layout string) (time.Time, string) {
+	if layout != "" {
+		t, err := time.Parse(layout, text)
+		if err != nil {
+			return time.Time{}, "must have the form " + layout
+		}
+		return t, ""
+	}
 	t, err := time.Parse(time.RFC3339, text)
 	end := len(text)
 	if err != nil || text[len("2006-01-02T15")] != ':' || text[len("2006-01-02T15:04:05")] == ',' ||
@@ -85,12 +92,12 @@ func checkText(t reflect.Type) error {
 func decodesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalText) }
 
 // setText sets a value to a text, or returns a predicate that describes the fault in the text. The cause is the error of
-// the type's own method.
-func setText(v reflect.Value, text string) (fault string, cause error) {
+// the type's own method. layout is for times, as in parseTime.
+func setText(v reflect.Value, text, layout string) (fault string, cause error) {
 	v = target(v)
 	decoder, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
 	if !ok || v.Type() == timeType {
-		return setBasic(v, text), nil
+		return setBasic(v, text, layout), nil
 	}
 	if err := decoder.UnmarshalText([]byte(text)); err != nil {
 		return "has a value that can't be decoded", err
@@ -99,7 +106,7 @@ func setText(v reflect.Value, text string) (fault string, cause error) {
 }
 
 // setBasic sets a string, a boolean, a number, a duration or a time.
-func setBasic(v reflect.Value, text string) string {
+func setBasic(v reflect.Value, text, layout string) string {
 	switch {
 	case v.Type() == durationType:
 		d, fault := parseDuration(text)
@@ -128,7 +135,7 @@ func setBasic(v reflect.Value, text string) string {
 		v.SetBool(b)
 		return fault
 	}
-	t, fault := parseTime(text)
+	t, fault := parseTime(text, layout)
 	v.Set(reflect.ValueOf(t))
 	return fault
 }

@@ -99,7 +99,7 @@ func get[T any](v View, name string, def ...T) (t T, err error) {
 	case f.count > 1:
 		return t, malformedError(f.from, name, givenTimesDetail(f.count))
 	}
-	if fault := setBasic(reflect.ValueOf(&t).Elem(), f.text); fault != "" {
+	if fault := setBasic(reflect.ValueOf(&t).Elem(), f.text, ""); fault != "" {
 		return t, malformedError(f.from, name, fault)
 	}
 	return t, nil
