@@ -50,12 +50,13 @@ func (s *state) plan() plan {
 
 func (s *state) planSaveLocked() plan {
 	p, t, create := plan{}, s.snap.token, !s.snap.exists
+	remember := s.remember || s.snap.record.Remembered
 	if create {
 		t, p.text = newToken(newLocator())
-		p.send, p.maxAge = true, s.m.maxAge(0)
+		p.send, p.maxAge = true, s.m.maxAge(0, remember)
 	}
 	d := s.m.newDelta(t)
-	d.Create, d.Bind = create, s.user
+	d.Create, d.Bind, d.Remember = create, s.user, remember
 	for name, w := range s.writes {
 		d.Changes[name] = w.Change
 		if w.guard && !create {
@@ -64,7 +65,7 @@ func (s *state) planSaveLocked() plan {
 	}
 	if !create && (s.renew || s.user != "") {
 		t, p.text = newToken(t.locator)
-		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.record.Created))
+		p.send, p.maxAge = true, s.m.maxAge(time.Since(s.snap.record.Created), remember)
 		d.Rotate = t.digest
 		if s.user == "" && len(s.writes) == 0 && !s.swapped { // the old secret must not read new values
 			d.Grace = renewGrace
@@ -84,10 +85,10 @@ func (m *Manager) newDelta(t token) storage.Delta {
 
 // maxAge returns the cookie's Max-Age in seconds for a session that was created this long ago. 0 means that the cookie
 // ends with the browser. The result fits into 32 bits, as browsers require.
-func (m *Manager) maxAge(age time.Duration) int {
-	if !m.opts.Cookie.Persistent {
+func (m *Manager) maxAge(age time.Duration, remembered bool) int {
+	if !m.opts.Cookie.Persistent && !(remembered && m.opts.RememberFor > 0) {
 		return 0
 	}
-	left := math.Ceil((m.limits.Absolute - age).Seconds())
+	left := math.Ceil((m.limits.For(remembered).Absolute - age).Seconds())
 	return int(min(max(1, left), math.MaxInt32))
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -41,6 +42,10 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"domain with a semicolon":         {Options{Cookie: Cookie{Name: "s", Domain: "a.com; x"}}, "Cookie.Domain"},
 		"negative idle":                   {Options{IdleTimeout: -1}, "IdleTimeout"},
 		"negative absolute":               {Options{AbsoluteTimeout: -1}, "AbsoluteTimeout"},
+		"negative remember-me":            {Options{RememberFor: -1}, "RememberFor"},
+		"remember-me below absolute":      {Options{RememberFor: 23 * time.Hour}, "RememberFor"},
+		"remember-me beyond 400 days":     {Options{RememberFor: 400*24*time.Hour + 1}, "RememberFor"},
+		"remember-me is never":            {Options{RememberFor: math.MaxInt64}, "RememberFor"},
 		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
 		"header and cookie":               {Options{Header: "X-Token", Cookie: Cookie{Insecure: true}}, "Cookie"},
 		"header with a space":             {Options{Header: "X Token"}, "Header"},
@@ -83,6 +88,8 @@ func TestPossibleOptions(t *testing.T) {
 		{Header: "x_auth.2"},
 		{Header: "authorization", HeaderScheme: "Bearer"},
 		{MaxBytes: 1000},
+		{RememberFor: 400 * 24 * time.Hour},
+		{RememberFor: time.Hour, AbsoluteTimeout: time.Hour},
 	} {
 		_, err := New(store, o)
 		require.NoError(t, err)

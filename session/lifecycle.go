@@ -61,6 +61,6 @@ func (s Session) Destroy() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.snap, st.writes, st.size = &snapshot{sent: st.snap.sent}, nil, 0
-	st.renew, st.user, st.ended = false, "", true
+	st.renew, st.user, st.remember, st.ended = false, "", false, true
 	return nil
 }

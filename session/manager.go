@@ -43,7 +43,7 @@ func New(store Store, o Options) (*Manager, error) {
 		return nil, err
 	}
 	return &Manager{store: store, opts: o, transport: transport, limits: storage.Limits{
-		Idle: o.IdleTimeout, Absolute: o.AbsoluteTimeout, Touch: o.IdleTimeout / touchesPerIdle,
+		Idle: o.IdleTimeout, Absolute: o.AbsoluteTimeout, Touch: o.IdleTimeout / touchesPerIdle, Remembered: o.RememberFor,
 	}}, nil
 }
 

@@ -24,6 +24,9 @@ type Options struct {
 	IdleTimeout time.Duration
 	// AbsoluteTimeout ends a session this long after its creation. Nothing extends it. Default: 24 hours.
 	AbsoluteTimeout time.Duration
+	// RememberFor, if set, replaces IdleTimeout and AbsoluteTimeout for the sessions of [Session.Remember]. It is at
+	// least AbsoluteTimeout, and at most 400 days, which is the longest time for which browsers keep a cookie.
+	RememberFor time.Duration
 	// MaxBytes limits the size of a session, which is the number of bytes in the names and encoded values, plus 64
 	// for each field. A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees
 	// it, so concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
@@ -37,6 +40,8 @@ const (
 	renewGrace = 10 * time.Second
 	// saveTimeout limits the duration of each store call that saves or ends a session.
 	saveTimeout = 5 * time.Second
+	// maxRemember is the maximum of RememberFor.
+	maxRemember = 400 * 24 * time.Hour
 )
 
 func (o Options) withDefaults() Options {
@@ -52,6 +57,8 @@ func (o Options) check() error {
 		return optionError("AbsoluteTimeout", "is %v, want 0 or more", o.AbsoluteTimeout)
 	case o.IdleTimeout < 0 || o.IdleTimeout > o.AbsoluteTimeout:
 		return optionError("IdleTimeout", "is %v, want 0 to AbsoluteTimeout, which is %v", o.IdleTimeout, o.AbsoluteTimeout)
+	case o.RememberFor != 0 && (o.RememberFor < o.AbsoluteTimeout || o.RememberFor > maxRemember):
+		return optionError("RememberFor", "is %v, want 0, or AbsoluteTimeout, which is %v, to %v", o.RememberFor, o.AbsoluteTimeout, maxRemember)
 	case o.MaxBytes < 0:
 		return optionError("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
 	}

@@ -42,14 +42,15 @@ type state struct {
 
 	updating atomic.Bool // whether an update of this request waits for its turn or has it
 
-	mu      sync.Mutex       // never held across I/O or a caller's code
-	snap    *snapshot        // the stored session, as far as it is known
-	writes  map[string]write // the fields to save; read-only once the header goes out
-	size    int64            // of the session with its writes
-	swapped bool             // a field was changed in the store after the load
-	renew   bool             // the save also replaces the secret
-	ended   bool             // destroyed by this request
-	user    string           // the save also binds the session to this user, unless empty
+	mu       sync.Mutex       // never held across I/O or a caller's code
+	snap     *snapshot        // the stored session, as far as it is known
+	writes   map[string]write // the fields to save; read-only once the header goes out
+	size     int64            // of the session with its writes
+	swapped  bool             // a field was changed in the store after the load
+	renew    bool             // the save also replaces the secret
+	ended    bool             // destroyed by this request
+	user     string           // the save also binds the session to this user, unless empty
+	remember bool             // the save also makes the session a remembered one
 }
 
 // From returns the session of ctx's request. It does no I/O. It returns an error if ctx carries no request, if the

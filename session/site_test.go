@@ -100,7 +100,7 @@ func callWriters(ctx context.Context, v session.Session) map[string]error {
 	_, othersErr := v.RevokeOthers()
 	_, allErr := v.RevokeAll()
 	return map[string]error{
-		"Set": v.Set("a", 1), "Delete": v.Delete("user"), "Renew": v.Renew(), "Bind": v.Bind("eve"), "Destroy": v.Destroy(),
+		"Set": v.Set("a", 1), "Delete": v.Delete("user"), "Renew": v.Renew(), "Bind": v.Bind("eve"), "Remember": v.Remember(), "Destroy": v.Destroy(),
 		"RevokeOthers": othersErr, "RevokeAll": allErr, "Revoke": v.Revoke("x"), "Add": visits.Add(ctx, 1),
 		"Field.Set": userField.Set(ctx, "eve"), "Field.Delete": userField.Delete(ctx), "Update": balance.Update(ctx, plus(1)),
 	}

@@ -39,6 +39,25 @@ func (s Session) Bind(user string) error {
 	return s.Bind(user)
 }
 
+// Remember makes the login that this request has made with Bind last longer: the session ends Options.RememberFor after
+// its creation, even if nobody uses it, and its cookie outlives the browser. Later logins of the same user do not change
+// this. It returns an error if Options.RememberFor is not set, or if the request has not called Bind.
+func (s Session) Remember() error {
+	st, err := s.lockForWrite("Remember", "")
+	if err != nil {
+		return err
+	}
+	defer st.mu.Unlock()
+	switch {
+	case st.m.opts.RememberFor == 0:
+		return errors.New("session: Remember: Options.RememberFor is not set")
+	case st.user == "":
+		return errors.New("session: Remember: the request has not called Bind")
+	}
+	st.remember = true
+	return nil
+}
+
 // User returns the user to whom the session is bound, or will be when it is saved. It returns "" if there is none.
 func (s Session) User() (string, error) {
 	st, err := s.lock()

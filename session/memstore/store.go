@@ -64,7 +64,7 @@ type entry struct {
 
 // expired reports whether the session has ended under the limits of the latest call.
 func (e *entry) expired(now time.Time) bool {
-	return e.limits.Expired(e.record.Created, e.record.Touched, now)
+	return e.limits.For(e.record.Remembered).Expired(e.record.Created, e.record.Touched, now)
 }
 
 // New returns an empty store. It returns an error if a bound is negative, or if MaxBytes has no room for one session.
@@ -167,6 +167,7 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 	}
 	if d.Bind != "" {
 		m.bindLocked(e, d.Bind)
+		e.record.Remembered = d.Remember
 	}
 	e.limits, e.record.Fields, e.record.Touched = d.Limits, fields, now
 	m.recent.MoveToFront(e.place)
@@ -194,7 +195,7 @@ func (m *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 // findLocked returns the session at l, or nil. It removes the session if it has expired.
 func (m *Store) findLocked(l storage.Locator, lim storage.Limits, now time.Time) *entry {
 	e := m.sessions[l]
-	if e != nil && lim.Expired(e.record.Created, e.record.Touched, now) {
+	if e != nil && lim.For(e.record.Remembered).Expired(e.record.Created, e.record.Touched, now) {
 		m.removeLocked(e)
 		return nil
 	}

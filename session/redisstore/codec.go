@@ -17,9 +17,10 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	if d.Rotate != (storage.Digest{}) {
 		rotate = string(d.Rotate[:])
 	}
-	args = append(make([]any, 0, 10+3*len(d.Expect)+3*len(d.Changes)),
+	args = append(make([]any, 0, 12+3*len(d.Expect)+3*len(d.Changes)),
 		d.Limits.Idle.Microseconds(), d.Limits.Absolute.Microseconds(), MaxBytes, bytesPerField-len(mark),
-		d.Create, string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind, len(d.Expect))
+		d.Create, string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind,
+		d.Limits.Remembered.Microseconds(), d.Remember, len(d.Expect))
 	for name, v := range d.Expect {
 		args = append(args, mark+name, v.Exists, string(v.Bytes))
 	}
@@ -83,7 +84,8 @@ func decodeRecord(r redispipe.Reader, err error) (rec storage.Record, _ error) {
 	if rec.Created.IsZero() && r.Done() {
 		return rec, storage.ErrNotFound
 	}
-	rec.Touched, rec.Old, rec.User = r.Time(), r.Int() == 1, r.Text()
+	touched, flags := r.Time(), r.Int()
+	rec.Touched, rec.Old, rec.Remembered, rec.User = touched, flags&1 != 0, flags&2 != 0, r.Text()
 	fields := r.Array()
 	if n := fields.Len(); n > 0 {
 		rec.Fields = make(map[string][]byte, n/2)

@@ -8,6 +8,8 @@
 --         digest that replaces it, or empty
 --         µs for which the replaced digest may still read, or 0
 --         user to whom the session is bound from now on, or empty to leave the user unchanged
+--         limit of remembered sessions in µs, or 0 if they have the limits of others
+--         1 if the session is remembered from now on and 0 if not; without effect if no user is given
 --         number of conditions, and for each
 --         field, 1 if it must exist and 0 if not, value that it must have
 --         to the end, for each change
@@ -22,10 +24,16 @@
 local max_number = 2^53 - 1 -- the largest counter and time
 local idle, absolute, limit, each = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 local digest, replacing, grace, user = ARGV[6], ARGV[7], number(ARGV[8]), ARGV[9]
-local changes = 11 + 3 * number(ARGV[10]) -- index of the first change
+local long, remember = number(ARGV[10]), ARGV[11] == '1'
+local conditions = 13 -- index of the first condition
+local changes = conditions + 3 * number(ARGV[12]) -- index of the first change
 
 -- ends returns when the session expires, in µs.
-local function ends(s) return math.min(s.touched + idle, s.created + absolute, s.over or math.huge) end
+local function ends(s)
+  local last = s.over or math.huge
+  if s.remember and long > 0 then return math.min(s.created + long, last) end
+  return math.min(s.touched + idle, s.created + absolute, last)
+end
 
 -- cost returns the size of a field that is stored now, in bytes.
 local function cost(field)
@@ -56,7 +64,7 @@ if ARGV[5] == '1' then
 elseif not s or s.digest ~= digest then
   return {0}
 end
-for i = 11, changes - 1, 3 do
+for i = conditions, changes - 1, 3 do
   local value = call('HGET', key, ARGV[i])
   if (ARGV[i + 1] == '1') ~= (value ~= false) or value and value ~= ARGV[i + 2] then return {-3} end
 end
@@ -83,7 +91,13 @@ if replacing ~= '' then
   s.digest = replacing
 end
 if user ~= '' then
-  s.over = math.min(now + absolute, max_number)
+  if remember then
+    call('HSET', key, 'remember', 1)
+  elseif s.remember then
+    call('HDEL', key, 'remember')
+  end
+  s.remember = remember
+  s.over = math.min(now + (remember and long > 0 and long or absolute), max_number)
   call('HSET', key, 'user', user, 'over', digits(s.over))
 end
 s.touched = now

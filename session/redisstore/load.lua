@@ -5,7 +5,8 @@
 -- ARGV    idle limit, absolute limit, time since the last touch after which it is touched again, all in µs
 --         digest that it must have, or have had until its grace is over; or empty
 --         user to whom it must be bound if there is no digest; this does not touch the session
--- Result  {created in µs, touched in µs, 1 if the digest is the old one and 0 if not, user or '',
+--         limit of remembered sessions in µs; 0 or missing if they have the limits of others
+-- Result  {created in µs, touched in µs, 1 if the digest is the old one, plus 2 if it is remembered, user or '',
 --         {name, value, …} of its fields}; {0} if it does not exist, has expired, or has another digest or user
 -- Clock   the server's
 -- Atomic  because between the read and the touch another caller could destroy the session, and the touch would leave
@@ -39,18 +40,20 @@ end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local last = math.min(created + ARGV[2], over or math.huge)
-if math.min(touched + ARGV[1], last) <= now then
+local idle, absolute, long = ARGV[1], ARGV[2], ARGV[6]
+if s.remember == '1' and long and long ~= '0' then idle, absolute = long, long end
+local last = math.min(created + absolute, over or math.huge)
+if math.min(touched + idle, last) <= now then
   redis.call('UNLINK', key)
   return {0}
 end
-local old = 0
+local flags = s.remember == '1' and 2 or 0
 if digest ~= '' and s.digest ~= digest then
   if s.old ~= digest or grace <= now then return {0} end
-  old = 1
+  flags = flags + 1
 elseif digest ~= '' and now - touched >= tonumber(ARGV[3]) then
   touched = now
   redis.call('HSET', key, 'touched', string.format('%.0f', now))
-  redis.call('PEXPIREAT', key, string.format('%.0f', math.ceil(math.min(now + ARGV[1], last) / 1000)))
+  redis.call('PEXPIREAT', key, string.format('%.0f', math.ceil(math.min(now + idle, last) / 1000)))
 end
-return {created, touched, old, s.user or '', fields}
+return {created, touched, flags, s.user or '', fields}

@@ -105,8 +105,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
-	return decodeRecord(s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(),
-		lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:])))
+	args := []any{lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:])}
+	if lim.Remembered > 0 {
+		args = append(args, "", lim.Remembered.Microseconds())
+	}
+	return decodeRecord(s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(), args...))
 }
 
 // Commit implements session.Store.
@@ -117,7 +120,7 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 		return storage.ErrTooLarge
 	}
 	if d.Bind != "" {
-		_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.Absolute.Microseconds())
+		_, err := s.run(ctx, deadline, indexAddScript, userKey(d.Bind), string(d.Locator[:]), d.Limits.For(d.Remember).Absolute.Microseconds())
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,8 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 	var entries []storage.Entry
 	all := func(storage.Locator) bool { return true }
 	err := s.forEach(ctx, user, all, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
-		rec, err := decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user))
+		rec, err := decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user,
+			lim.Remembered.Microseconds()))
 		if errors.Is(err, storage.ErrNotFound) {
 			return dropSettled, nil
 		}

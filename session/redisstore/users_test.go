@@ -87,6 +87,39 @@ func TestBoundSessionEndsAsItWasBound(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrNotFound)
 }
 
+// TestRememberedSessionEndsBeforeItsIndexEntry also marks a session that is not bound to a user, which the store never
+// does. Its limits then apply without an error of the script.
+func TestRememberedSessionEndsBeforeItsIndexEntry(t *testing.T) {
+	c := testhost.StartRedis(t).Client(nil)
+	s := newStore(t, c, patient)
+	lim := storage.Limits{Idle: time.Hour, Absolute: 2 * time.Hour, Touch: time.Minute, Remembered: 50 * time.Hour}
+	v := newVisitor()
+	d := v.delta()
+	d.Create, d.Bind, d.Remember, d.Limits = true, "ada", true, lim
+	require.NoError(t, s.Commit(t.Context(), d))
+	expires(t, c, v, 50*time.Hour)
+	require.InDelta(t, 50*time.Hour, c.PTTL(t.Context(), index(t, c)).Val(), float64(2*time.Minute))
+	newVisitor().loggedIn(t, s, "ada", lim)
+	d = v.delta("a", "1")
+	for range 2 {
+		testhost.AgeKey(t, c, older, 20*time.Hour)
+		lim.Remembered += 10 * time.Hour // for sessions that are bound from now on
+		must(s.Load(t.Context(), v.locator, v.digest, lim))
+		d.Limits = lim
+		require.NoError(t, s.Commit(t.Context(), d))
+	}
+	expires(t, c, v, 10*time.Hour)
+	require.Equal(t, 1, revoked(t, s, "ada"))
+
+	v = newVisitor().created(t, s)
+	require.NoError(t, c.HSet(t.Context(), v.key(), "remember", 1).Err())
+	d = v.delta("a", "1")
+	d.Limits = lim
+	require.NoError(t, s.Commit(t.Context(), d))
+	must(s.Load(t.Context(), v.locator, v.digest, lim))
+	expires(t, c, v, 70*time.Hour)
+}
+
 func TestLongestLimitsAreForever(t *testing.T) {
 	c := testhost.StartRedis(t).Client(nil)
 	s := newStore(t, c, patient)

@@ -21,6 +21,7 @@ type row struct {
 	digest, old                              storage.Digest
 	oldUntil, created, touched, expires, now int64
 	user                                     string
+	remembered                               bool
 	fields                                   map[string][]byte
 }
 
@@ -31,7 +32,7 @@ var errCorrupt = option.WithText("sqlstore: the row does not hold a session", st
 func scanRow(result interface{ Scan(...any) error }) (*row, error) {
 	r := new(row)
 	var locator, digest, old, user, fields []byte
-	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.expires, &user, &fields, &r.now)
+	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.expires, &user, &r.remembered, &fields, &r.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {
@@ -47,16 +48,19 @@ func scanRow(result interface{ Scan(...any) error }) (*row, error) {
 
 // expired reports whether the session had ended by lim when the row was read.
 func (r *row) expired(lim storage.Limits) bool {
-	return lim.Expired(time.UnixMicro(r.created), time.UnixMicro(r.touched), time.UnixMicro(r.now))
+	return lim.For(r.remembered).Expired(time.UnixMicro(r.created), time.UnixMicro(r.touched), time.UnixMicro(r.now))
 }
 
 // end returns the time at which the session will end by lim if it is not used any more.
 func (r *row) end(lim storage.Limits) int64 {
+	lim = lim.For(r.remembered)
 	return min(r.now+lim.Idle.Microseconds(), r.created+lim.Absolute.Microseconds())
 }
 
 func (r *row) record() storage.Record {
-	return storage.Record{Fields: r.fields, Created: time.UnixMicro(r.created), Touched: time.UnixMicro(r.touched), User: r.user}
+	return storage.Record{
+		Fields: r.fields, Created: time.UnixMicro(r.created), Touched: time.UnixMicro(r.touched), User: r.user, Remembered: r.remembered,
+	}
 }
 
 // encode returns the names and values of fields, each after its length.

@@ -34,6 +34,7 @@ func Schema(d Dialect, table string) string {
 	touched BIGINT NOT NULL,
 	expires BIGINT NOT NULL,
 	user_name BYTES NOT NULL,
+	remembered BOOLEAN NOT NULL,
 	fields BYTES NOT NULL
 );
 CREATE INDEX {table}_user ON {table} (user_name);
@@ -58,7 +59,7 @@ type statements struct {
 }
 
 func newStatements(d Dialect, table string) statements {
-	const columns = "locator, digest, old_digest, old_until, created, touched, expires, user_name, fields, {now}"
+	const columns = "locator, digest, old_digest, old_until, created, touched, expires, user_name, remembered, fields, {now}"
 	lock := "SELECT " + columns + " FROM {table} WHERE locator = $1 FOR UPDATE"
 	if d == SQLite { // an UPDATE at the beginning locks the database, and a SELECT would not
 		lock = "UPDATE {table} SET touched = touched WHERE locator = $1 RETURNING " + columns
@@ -68,10 +69,10 @@ func newStatements(d Dialect, table string) statements {
 		load:  r.Replace("SELECT " + columns + " FROM {table} WHERE locator = $1"),
 		lock:  r.Replace(lock),
 		touch: r.Replace("UPDATE {table} SET touched = $4, expires = $5 WHERE locator = $1 AND touched = $2 AND digest = $3"),
-		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, expires, user_name, fields) " +
-			"VALUES ($1, $2, $2, 0, {now}, {now}, {now} + $3, $4, $5) ON CONFLICT (locator) DO NOTHING"),
+		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, expires, user_name, remembered, fields) " +
+			"VALUES ($1, $2, $2, 0, {now}, {now}, {now} + $3, $4, $5, $6) ON CONFLICT (locator) DO NOTHING"),
 		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, expires = $6, " +
-			"user_name = $7, fields = $8 WHERE locator = $1"),
+			"user_name = $7, remembered = $8, fields = $9 WHERE locator = $1"),
 		remove: r.Replace("DELETE FROM {table} WHERE locator = $1"),
 		list:   r.Replace("SELECT " + columns + " FROM {table} WHERE user_name = $1"),
 		revoke: r.Replace("DELETE FROM {table} WHERE locator = $1 AND user_name = $2"),

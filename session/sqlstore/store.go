@@ -144,8 +144,9 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, d storage.Delta, expired
 			return err
 		}
 	}
-	life := min(d.Limits.Idle, d.Limits.Absolute).Microseconds()
-	done, err := tx.ExecContext(ctx, s.stmt.insert, d.Locator[:], d.Digest[:], life, []byte(d.Bind), encode(fields))
+	lim := d.Limits.For(d.Remember)
+	life := min(lim.Idle, lim.Absolute).Microseconds()
+	done, err := tx.ExecContext(ctx, s.stmt.insert, d.Locator[:], d.Digest[:], life, []byte(d.Bind), d.Remember, encode(fields))
 	if err != nil {
 		return err
 	}
@@ -164,8 +165,11 @@ func (s *Store) update(ctx context.Context, tx *sql.Tx, d storage.Delta, r *row)
 	if d.Rotate != (storage.Digest{}) {
 		r.old, r.oldUntil, r.digest = r.digest, r.now+d.Grace.Microseconds(), d.Rotate
 	}
+	if d.Bind != "" {
+		r.user, r.remembered = d.Bind, d.Remember
+	}
 	_, err = tx.ExecContext(ctx, s.stmt.update, d.Locator[:], r.digest[:], r.old[:], r.oldUntil,
-		max(r.touched, r.now), r.end(d.Limits), []byte(cmp.Or(d.Bind, r.user)), encode(fields))
+		max(r.touched, r.now), r.end(d.Limits), []byte(r.user), r.remembered, encode(fields))
 	return err
 }
 

@@ -39,9 +39,20 @@ type Limits struct {
 	Idle     time.Duration // the session ends this long after it was last touched
 	Absolute time.Duration // the session ends this long after its creation
 	Touch    time.Duration // a Load touches the session this long after it was last touched; may be 0
+	// Remembered replaces Idle and Absolute for sessions with Record.Remembered. 0 means that they have no limits of their
+	// own.
+	Remembered time.Duration
 }
 
-// Expired reports whether a session with these times has ended.
+// For returns the limits of a session whose Record.Remembered has this value.
+func (l Limits) For(remembered bool) Limits {
+	if remembered && l.Remembered > 0 {
+		l.Idle, l.Absolute = l.Remembered, l.Remembered
+	}
+	return l
+}
+
+// Expired reports whether a session with these times has ended. Call For first if the session may be remembered.
 func (l Limits) Expired(created, touched, now time.Time) bool {
 	return now.Sub(touched) >= l.Idle || now.Sub(created) >= l.Absolute
 }
@@ -50,11 +61,12 @@ func (l Limits) Expired(created, touched, now time.Time) bool {
 // callers. It formats as "[redacted]".
 type Record struct {
 	redacted
-	Fields  map[string][]byte // encoded values by name; nil if there are none
-	Created time.Time         // by the store's clock
-	Touched time.Time         // when it was last touched
-	User    string            // the user to whom it is bound, or ""
-	Old     bool              // the caller's digest was replaced: it may read, but not write
+	Fields     map[string][]byte // encoded values by name; nil if there are none
+	Created    time.Time         // by the store's clock
+	Touched    time.Time         // when it was last touched
+	User       string            // the user to whom it is bound, or ""
+	Remembered bool              // Delta.Remember of the Commit that bound it
+	Old        bool              // the caller's digest was replaced: it may read, but not write
 }
 
 // An Entry is a session of a user. It formats as "[redacted]".

@@ -28,8 +28,9 @@ type Host struct {
 	Advance func(t *testing.T, d time.Duration)
 	// Within calls run, which runs one case. It can be synctest.Test, for example. Nil means a plain call.
 	Within func(t *testing.T, run func(t *testing.T))
-	// Unit is the unit of time in the cases. Sessions end after 10 units without use, and after 40 units in any case. With
-	// a real clock, a unit must be long enough for a few calls. Default: 1 second.
+	// Unit is the unit of time in the cases. Sessions end after 10 units without use, and after 40 units in any case.
+	// Remembered sessions end after 60 units. With a real clock, a unit must be long enough for a few calls. Default: 1
+	// second.
 	Unit time.Duration
 }
 
@@ -77,6 +78,9 @@ var cases = []testCase{
 	{"loads and commits keep a session alive", testUseTouches},
 	{"loads before the touch is due don't count", testLoadBeforeTouchIsDue},
 	{"use doesn't extend the absolute limit", testAbsoluteLimit},
+	{"a remembered session outlives the others", testRememberedSession},
+	{"the limit of remembered sessions applies as it is now", testChangedRememberedLimit},
+	{"binding decides again whether a session is remembered", testBindDecidesRemember},
 	{"an ended context has no effect", testEndedContext},
 	{"1,000 commits of one field each are all kept", testConcurrentFields},
 	{"one of many creates of a locator wins", testConcurrentCreates},
@@ -111,7 +115,7 @@ func newDigest() (d storage.Digest) {
 }
 
 func (s *subject) timeLimits() storage.Limits {
-	return storage.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1)}
+	return storage.Limits{Idle: s.units(10), Absolute: s.units(40), Touch: s.units(1), Remembered: s.units(60)}
 }
 
 func (s *subject) units(n int) time.Duration { return time.Duration(n) * s.host.Unit }
