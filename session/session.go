@@ -48,9 +48,9 @@ type state struct {
 	size     int64            // of the session with its writes
 	swapped  bool             // a field was changed in the store after the load
 	renew    bool             // the save also replaces the secret
+	remember bool             // the save also makes the session a remembered one
 	ended    bool             // destroyed by this request
 	user     string           // the save also binds the session to this user, unless empty
-	remember bool             // the save also makes the session a remembered one
 }
 
 // From returns the session of ctx's request. It does no I/O. It returns an error if ctx carries no request, if the

@@ -103,9 +103,18 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	if r == nil {
 		return token{}, false, false
 	}
-	texts := tt.texts(r)
+	texts := r.Header[tt.header]
+	if tt.header == "Cookie" {
+		texts = nil
+		for _, c := range r.CookiesNamed(tt.cookie.Name) {
+			if c.Quoted {
+				c.Value = "" // send never quotes
+			}
+			texts = append(texts, c.Value)
+		}
+	}
 	for _, text := range texts {
-		found, valid := parseToken(text)
+		found, valid := parseToken(tt.withoutScheme(text))
 		if ok && valid && found != t {
 			return token{}, false, true
 		}
@@ -116,28 +125,16 @@ func (tt tokenTransport) find(r *http.Request) (t token, ok, sent bool) {
 	return t, ok, len(texts) > 0
 }
 
-// texts returns the texts in the token's place. A text is empty if it is quoted or has another scheme.
-func (tt tokenTransport) texts(r *http.Request) (texts []string) {
-	switch {
-	case tt.header == "Cookie":
-		for _, c := range r.CookiesNamed(tt.cookie.Name) {
-			if c.Quoted {
-				c.Value = "" // send never quotes
-			}
-			texts = append(texts, c.Value)
-		}
-	case tt.scheme == "":
-		return r.Header[tt.header]
-	default:
-		for _, line := range r.Header[tt.header] {
-			scheme, text, _ := strings.Cut(line, " ")
-			if !strings.EqualFold(scheme, tt.scheme) {
-				text = ""
-			}
-			texts = append(texts, strings.TrimLeft(text, " "))
-		}
+// withoutScheme returns the token in a text of a request, or "" if the text has another scheme.
+func (tt tokenTransport) withoutScheme(text string) string {
+	if tt.scheme == "" {
+		return text
 	}
-	return texts
+	scheme, text, _ := strings.Cut(text, " ")
+	if !strings.EqualFold(scheme, tt.scheme) {
+		return ""
+	}
+	return strings.TrimLeft(text, " ")
 }
 
 // send adds text to the response's header in place of any other token, and keeps the response out of shared caches. For
