@@ -57,6 +57,9 @@ func (s *state) planSaveLocked() plan {
 	}
 	d := s.m.newDelta(t)
 	d.Create, d.Bind, d.Remember = create, s.user, remember
+	if s.user != "" {
+		d.MaxPerUser = s.m.opts.MaxPerUser
+	}
 	for name, w := range s.writes {
 		d.Changes[name] = w.Change
 		if w.guard && !create {

@@ -47,6 +47,7 @@ func TestImpossibleOptionsFailNamingTheField(t *testing.T) {
 		"remember-me beyond 400 days":     {Options{RememberFor: 400*24*time.Hour + 1}, "RememberFor"},
 		"remember-me is never":            {Options{RememberFor: math.MaxInt64}, "RememberFor"},
 		"negative size":                   {Options{MaxBytes: -1}, "MaxBytes"},
+		"negative maximum per user":       {Options{MaxPerUser: -1}, "MaxPerUser"},
 		"header and cookie":               {Options{Header: "X-Token", Cookie: Cookie{Insecure: true}}, "Cookie"},
 		"header with a space":             {Options{Header: "X Token"}, "Header"},
 		"header with a colon":             {Options{Header: "X-Token:"}, "Header"},

@@ -31,6 +31,10 @@ type Options struct {
 	// for each field. A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees
 	// it, so concurrent requests can together exceed MaxBytes, up to the store's own bound. Default: 256 KiB.
 	MaxBytes int64
+	// MaxPerUser limits the number of sessions that are bound to the same user. A login that would exceed it ends
+	// the sessions with the earliest logins, even if it fails later. If several logins exceed it at the same time,
+	// some of them may fail with ErrGone. The zero value means no limit.
+	MaxPerUser int
 }
 
 const (
@@ -61,6 +65,8 @@ func (o Options) check() error {
 		return optionError("RememberFor", "is %v, want 0, or AbsoluteTimeout, which is %v, to %v", o.RememberFor, o.AbsoluteTimeout, maxRemember)
 	case o.MaxBytes < 0:
 		return optionError("MaxBytes", "is %d, want 0 or more", o.MaxBytes)
+	case o.MaxPerUser < 0:
+		return optionError("MaxPerUser", "is %d, want 0 or more", o.MaxPerUser)
 	}
 	return nil
 }

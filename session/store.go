@@ -26,6 +26,10 @@ type Store interface {
 	// other fields alone, so that writers of different fields never undo each other. It returns ErrExists if it
 	// should create a session that exists, ErrGone if the session to change is missing or has another digest, and
 	// ErrConflict if an expectation is not met. It never brings back a session.
+	//
+	// With Delta.MaxPerUser, Commit also ends other sessions. It may do this first, and then fail. Of concurrent
+	// commits for a user, some may end their own session and return ErrGone. When a commit has succeeded, at most
+	// MaxPerUser sessions of the user can be loaded, besides those of commits that have not returned or have failed.
 	Commit(ctx context.Context, d storage.Delta) error
 
 	// Destroy removes the session at l. It returns nil if there is none. It returns ErrGone, and removes nothing,

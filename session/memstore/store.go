@@ -46,6 +46,7 @@ type Store struct {
 	sessions map[storage.Locator]*entry
 	recent   list.List // of *entry, the most recently used first
 	users    map[string]map[storage.Locator]*entry
+	binds    int64 // the number of times that a session was bound to a user
 	bytes    int64
 }
 
@@ -59,6 +60,7 @@ type entry struct {
 	oldUntil time.Time
 	record   storage.Record
 	limits   storage.Limits // of the latest call
+	bound    int64          // Store.binds when it was bound to its user
 	bytes    int64
 }
 
@@ -171,6 +173,9 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 	}
 	e.limits, e.record.Fields, e.record.Touched = d.Limits, fields, now
 	m.recent.MoveToFront(e.place)
+	if d.MaxPerUser > 0 {
+		m.endOldestLocked(d.Bind, d.MaxPerUser, now)
+	}
 	m.evictLocked(now)
 	return nil
 }

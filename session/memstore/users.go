@@ -1,7 +1,9 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -44,11 +46,26 @@ func (m *Store) Revoke(ctx context.Context, user string, match func(storage.Loca
 
 func (m *Store) bindLocked(e *entry, user string) {
 	m.unbindLocked(e)
-	e.record.User = user
+	m.binds++
+	e.record.User, e.bound = user, m.binds
 	if m.users[user] == nil {
 		m.users[user] = make(map[storage.Locator]*entry)
 	}
 	m.users[user][e.locator] = e
+}
+
+// endOldestLocked removes a user's sessions except the n that were bound last. Expired sessions don't count.
+func (m *Store) endOldestLocked(user string, n int, now time.Time) {
+	var live []*entry
+	for _, e := range m.users[user] {
+		if !e.expired(now) {
+			live = append(live, e)
+		}
+	}
+	slices.SortFunc(live, func(a, b *entry) int { return cmp.Compare(a.bound, b.bound) })
+	for _, e := range live[:max(0, len(live)-n)] {
+		m.removeLocked(e)
+	}
 }
 
 func (m *Store) unbindLocked(e *entry) {

@@ -52,6 +52,11 @@ var onUsers = []operation{
 		d.Create, d.Bind = true, "s3cret-user"
 		return s.Commit(ctx, d)
 	}},
+	{"bind within a maximum", func(ctx context.Context, s session.Store, v visitor) error {
+		d := v.delta()
+		d.Create, d.Bind, d.MaxPerUser = true, "s3cret-user", 2
+		return s.Commit(ctx, d)
+	}},
 	{"list", func(ctx context.Context, s session.Store, _ visitor) error {
 		_, err := s.List(ctx, "s3cret-user", limits)
 		return err

@@ -15,6 +15,10 @@
 // at the latest by the absolute limit under which it was bound. The clocks of a Cluster's nodes must agree within a
 // minute.
 //
+// If the number of a user's sessions is limited, a login ends the oldest ones before it saves its own session, and counts
+// again afterwards. At any moment, at most the maximum of sessions whose logins have succeeded can be loaded. If Redis
+// fails in between, the login fails, and fewer sessions may be left.
+//
 // Every key has an expiry; the next touch or save restores a lost one. A longer limit takes effect for a session with
 // its next touch, a shorter one at once.
 //
@@ -44,7 +48,7 @@ import (
 var (
 	// ErrNotSent means that a call was not sent to Redis. No connection could be made, the handshake failed, or no
 	// connection was free within Options.Timeout. The session is unchanged. After a Revoke, some sessions may be
-	// revoked.
+	// revoked. After a Commit with Delta.MaxPerUser, other sessions may have ended, and the session may be saved.
 	ErrNotSent = redispipe.ErrNotSent
 	// ErrNoReply means that Redis did not reply within Options.Timeout, that the connection broke, or that the reply
 	// is unreadable. The operation may have been done, or may still be.
@@ -77,9 +81,9 @@ type Options struct {
 // Store is a session.Store in Redis. It is safe for concurrent use and needs no closing.
 //
 // Load, Commit and Destroy cost one script call, and one more on the user's index to bind a session or to end a bound
-// one. Load costs time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on
-// the user's index, one for each session, many of which share a round trip, and one for each 64 entries that are
-// dropped.
+// one. Delta.MaxPerUser costs two more calls, and what List and Revoke cost if the user has too many sessions. Load costs
+// time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on the user's index,
+// one for each session, many of which share a round trip, and one for each 64 entries that are dropped.
 type Store struct {
 	timeout  time.Duration
 	pipe     *redispipe.Pipe
@@ -125,7 +129,16 @@ func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 			return err
 		}
 	}
-	return decodeCommit(s.run(ctx, deadline, commitScript, d.Locator.Key(), args...))
+	if d.MaxPerUser > 0 {
+		if err := s.endOldest(ctx, deadline, d, false); err != nil {
+			return err
+		}
+	}
+	err := decodeCommit(s.run(ctx, deadline, commitScript, d.Locator.Key(), args...))
+	if err == nil && d.MaxPerUser > 0 {
+		err = s.endOldest(ctx, deadline, d, true)
+	}
+	return err
 }
 
 // Destroy implements session.Store. It succeeds even if it cannot drop the session's entry in the user's index.

@@ -44,12 +44,17 @@ func userKey(user string) string {
 	return "user:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
+func anySession(storage.Locator) bool { return true }
+
 // List implements session.Store.
 func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]storage.Entry, error) {
+	return s.list(ctx, time.Now().Add(s.timeout), user, lim)
+}
+
+func (s *Store) list(ctx context.Context, deadline time.Time, user string, lim storage.Limits) ([]storage.Entry, error) {
 	var mu sync.Mutex
 	var entries []storage.Entry
-	all := func(storage.Locator) bool { return true }
-	err := s.forEach(ctx, user, all, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
+	err := s.forEach(ctx, deadline, user, anySession, func(l storage.Locator) (time.Duration, error) {
 		rec, err := decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), lim.Idle.Microseconds(), lim.Absolute.Microseconds(), 0, "", user,
 			lim.Remembered.Microseconds()))
 		if errors.Is(err, storage.ErrNotFound) {
@@ -69,8 +74,12 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 // Revoke implements session.Store. If Options.Timeout is too short for all of a user's sessions, the next Revoke
 // continues with the rest.
 func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
+	return s.revoke(ctx, time.Now().Add(s.timeout), user, match)
+}
+
+func (s *Store) revoke(ctx context.Context, deadline time.Time, user string, match func(storage.Locator) bool) (int, error) {
 	var n atomic.Int64
-	err := s.forEach(ctx, user, match, func(l storage.Locator, deadline time.Time) (time.Duration, error) {
+	err := s.forEach(ctx, deadline, user, match, func(l storage.Locator) (time.Duration, error) {
 		result, _, err := decodeRemove(s.run(ctx, deadline, removeScript, l.Key(), "", user))
 		switch {
 		case err != nil:
@@ -86,23 +95,21 @@ func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Loca
 
 // forEach calls f in parallel for the sessions in a user's index that match. f returns the minimum age at which the
 // session's entry is dropped. After an error, forEach starts no more calls.
-func (s *Store) forEach(ctx context.Context, user string, match func(storage.Locator) bool,
-	f func(l storage.Locator, deadline time.Time) (age time.Duration, err error)) error {
+func (s *Store) forEach(ctx context.Context, deadline time.Time, user string, match func(storage.Locator) bool,
+	f func(l storage.Locator) (age time.Duration, err error)) error {
 	if user == "" {
 		return ctx.Err()
 	}
-	deadline := time.Now().Add(s.timeout)
-	locators, err := decodeIndex(s.run(ctx, deadline, indexListScript, userKey(user)))
+	locators, err := s.readIndex(ctx, deadline, user, match)
 	if err != nil {
 		return err
 	}
-	locators = slices.DeleteFunc(locators, func(l storage.Locator) bool { return !match(l) })
 	for chunk := range slices.Chunk(locators, parallel) {
 		ages := make([]time.Duration, len(chunk))
 		var calls errgroup.Group
 		for i, l := range chunk {
 			calls.Go(func() (err error) {
-				ages[i], err = f(l, deadline)
+				ages[i], err = f(l)
 				return err
 			})
 		}
@@ -112,6 +119,12 @@ func (s *Store) forEach(ctx context.Context, user string, match func(storage.Loc
 		s.dropFromIndex(ctx, deadline, user, chunk, ages)
 	}
 	return nil
+}
+
+// readIndex returns the matching locators in a user's index, the earliest entry first.
+func (s *Store) readIndex(ctx context.Context, deadline time.Time, user string, match func(storage.Locator) bool) ([]storage.Locator, error) {
+	locators, err := decodeIndex(s.run(ctx, deadline, indexListScript, userKey(user)))
+	return slices.DeleteFunc(locators, func(l storage.Locator) bool { return !match(l) }), err
 }
 
 // dropFromIndex drops the entry of each locator if it has at least the age in ages. If that fails, a later List or Revoke

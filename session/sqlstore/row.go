@@ -17,12 +17,12 @@ import (
 // row is a session in the table. Times are in microseconds since 1970. now is the database's time when the row was read.
 type row struct {
 	redact.Hidden
-	locator                                  storage.Locator
-	digest, old                              storage.Digest
-	oldUntil, created, touched, expires, now int64
-	user                                     string
-	remembered                               bool
-	fields                                   map[string][]byte
+	locator                                         storage.Locator
+	digest, old                                     storage.Digest
+	oldUntil, created, touched, bound, expires, now int64
+	user                                            string
+	remembered                                      bool
+	fields                                          map[string][]byte
 }
 
 var errCorrupt = option.WithText("sqlstore: the row does not hold a session", storage.ErrCorrupt)
@@ -32,7 +32,7 @@ var errCorrupt = option.WithText("sqlstore: the row does not hold a session", st
 func scanRow(result interface{ Scan(...any) error }) (*row, error) {
 	r := new(row)
 	var locator, digest, old, user, fields []byte
-	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.expires, &user, &r.remembered, &fields, &r.now)
+	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.bound, &r.expires, &user, &r.remembered, &fields, &r.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {

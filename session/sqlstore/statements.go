@@ -32,6 +32,7 @@ func Schema(d Dialect, table string) string {
 	old_until BIGINT NOT NULL,
 	created BIGINT NOT NULL,
 	touched BIGINT NOT NULL,
+	bound BIGINT NOT NULL,
 	expires BIGINT NOT NULL,
 	user_name BYTES NOT NULL,
 	remembered BOOLEAN NOT NULL,
@@ -55,24 +56,28 @@ func (d Dialect) replacer(table string) *strings.Replacer {
 
 // statements holds the statements of a store.
 type statements struct {
-	load, touch, lock, insert, update, remove, list, revoke, deleteExpired string
+	load, touch, lockUser, lock, insert, update, endOldest, remove, list, revoke, deleteExpired string
 }
 
 func newStatements(d Dialect, table string) statements {
-	const columns = "locator, digest, old_digest, old_until, created, touched, expires, user_name, remembered, fields, {now}"
+	const columns = "locator, digest, old_digest, old_until, created, touched, bound, expires, user_name, remembered, fields, {now}"
 	lock := "SELECT " + columns + " FROM {table} WHERE locator = $1 FOR UPDATE"
+	lockUser := "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))"
 	if d == SQLite { // an UPDATE at the beginning locks the database, and a SELECT would not
 		lock = "UPDATE {table} SET touched = touched WHERE locator = $1 RETURNING " + columns
+		lockUser = "UPDATE {table} SET touched = touched WHERE user_name = $1 AND false"
 	}
 	r := d.replacer(table)
 	return statements{
-		load:  r.Replace("SELECT " + columns + " FROM {table} WHERE locator = $1"),
-		lock:  r.Replace(lock),
+		load: r.Replace("SELECT " + columns + " FROM {table} WHERE locator = $1"),
+		lock: r.Replace(lock), lockUser: r.Replace(lockUser),
 		touch: r.Replace("UPDATE {table} SET touched = $4, expires = $5 WHERE locator = $1 AND touched = $2 AND digest = $3"),
-		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, expires, user_name, remembered, fields) " +
-			"VALUES ($1, $2, $2, 0, {now}, {now}, {now} + $3, $4, $5, $6) ON CONFLICT (locator) DO NOTHING"),
-		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, expires = $6, " +
-			"user_name = $7, remembered = $8, fields = $9 WHERE locator = $1"),
+		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, bound, expires, user_name, remembered, fields) " +
+			"VALUES ($1, $2, $2, 0, {now}, {now}, {now}, {now} + $3, $4, $5, $6) ON CONFLICT (locator) DO NOTHING"),
+		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, bound = $6, expires = $7, " +
+			"user_name = $8, remembered = $9, fields = $10 WHERE locator = $1"),
+		endOldest: r.Replace("DELETE FROM {table} WHERE user_name = $1 AND locator IN (SELECT locator FROM {table} WHERE user_name = $1 " +
+			"AND expires > {now} ORDER BY locator = $2 DESC, bound DESC LIMIT 1000000 OFFSET $3)"),
 		remove: r.Replace("DELETE FROM {table} WHERE locator = $1"),
 		list:   r.Replace("SELECT " + columns + " FROM {table} WHERE user_name = $1"),
 		revoke: r.Replace("DELETE FROM {table} WHERE locator = $1 AND user_name = $2"),

@@ -46,8 +46,8 @@ type Options struct {
 // Store is a session.Store in a database. It is safe for concurrent use and needs no closing.
 //
 // Load costs one statement, and a second one if it touches the session. Commit and Destroy are transactions of two
-// statements. List costs one statement, and Revoke one more for each session that it removes. All of them read and
-// write whole sessions.
+// statements, or of four with Delta.MaxPerUser. List costs one statement, and Revoke one more for each session that it
+// removes. All of them read and write whole sessions.
 type Store struct {
 	db        *sql.DB
 	timeout   time.Duration
@@ -119,7 +119,7 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 
 // Commit implements session.Store.
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
-	return s.change(ctx, "commit", d.Locator, func(ctx context.Context, tx *sql.Tx, r *row) error {
+	return s.change(ctx, "commit", d, func(ctx context.Context, tx *sql.Tx, r *row) error {
 		gone := r == nil || r.expired(d.Limits)
 		switch {
 		case d.Create && !gone:
@@ -166,10 +166,10 @@ func (s *Store) update(ctx context.Context, tx *sql.Tx, d storage.Delta, r *row)
 		r.old, r.oldUntil, r.digest = r.digest, r.now+d.Grace.Microseconds(), d.Rotate
 	}
 	if d.Bind != "" {
-		r.user, r.remembered = d.Bind, d.Remember
+		r.user, r.remembered, r.bound = d.Bind, d.Remember, r.now
 	}
 	_, err = tx.ExecContext(ctx, s.stmt.update, d.Locator[:], r.digest[:], r.old[:], r.oldUntil,
-		max(r.touched, r.now), r.end(d.Limits), []byte(r.user), r.remembered, encode(fields))
+		max(r.touched, r.now), r.bound, r.end(d.Limits), []byte(r.user), r.remembered, encode(fields))
 	return err
 }
 
@@ -184,7 +184,7 @@ func apply(d storage.Delta, old map[string][]byte) (map[string][]byte, error) {
 
 // Destroy implements session.Store.
 func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest) error {
-	return s.change(ctx, "destroy", l, func(ctx context.Context, tx *sql.Tx, r *row) error {
+	return s.change(ctx, "destroy", storage.Delta{Locator: l}, func(ctx context.Context, tx *sql.Tx, r *row) error {
 		switch {
 		case r == nil:
 			return nil
@@ -196,8 +196,9 @@ func (s *Store) Destroy(ctx context.Context, l storage.Locator, d storage.Digest
 	})
 }
 
-// change calls f in a transaction that has locked the session at l. r is nil if there is no session.
-func (s *Store) change(ctx context.Context, action string, l storage.Locator, f func(ctx context.Context, tx *sql.Tx, r *row) error) error {
+// change calls f in a transaction that has locked the session of d. r is nil if there is no session. With d.MaxPerUser, it
+// also locks the user, before it locks a session, and ends the user's oldest sessions after f.
+func (s *Store) change(ctx context.Context, action string, d storage.Delta, f func(ctx context.Context, tx *sql.Tx, r *row) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: s.isolation})
@@ -205,9 +206,17 @@ func (s *Store) change(ctx context.Context, action string, l storage.Locator, f 
 		return wrap(ctx, action, err)
 	}
 	defer func() { _ = tx.Rollback() }() // without effect after Commit
-	r, err := scanRow(tx.QueryRowContext(ctx, s.stmt.lock, l[:]))
+	if d.MaxPerUser > 0 {
+		if _, err := tx.ExecContext(ctx, s.stmt.lockUser, []byte(d.Bind)); err != nil {
+			return wrap(ctx, action, err)
+		}
+	}
+	r, err := scanRow(tx.QueryRowContext(ctx, s.stmt.lock, d.Locator[:]))
 	if err == nil {
 		err = f(ctx, tx, r)
+	}
+	if err == nil && d.MaxPerUser > 0 {
+		_, err = tx.ExecContext(ctx, s.stmt.endOldest, []byte(d.Bind), d.Locator[:], d.MaxPerUser)
 	}
 	if err == nil {
 		err = tx.Commit()

@@ -10,16 +10,17 @@ import (
 // "[redacted]".
 type Delta struct {
 	redacted
-	Locator  Locator
-	Digest   Digest            // of the writer's secret; with Create, of the new session's
-	Create   bool              // creates the session; otherwise it must exist
-	Rotate   Digest            // replaces the stored digest; the zero Digest keeps it; not with Create
-	Grace    time.Duration     // with Rotate: how long the replaced digest still loads; 0 means not at all
-	Bind     string            // the user to bind to, at most MaxUser bytes; with Create, or with Rotate but without Grace
-	Remember bool              // with Bind: whether Limits.Remembered applies from now on
-	Expect   map[string]Value  // fields that must have these values; not with Create
-	Changes  map[string]Change // by field; a name is any bytes, at least one
-	Limits   Limits            // Idle and Absolute are positive
+	Locator    Locator
+	Digest     Digest            // of the writer's secret; with Create, of the new session's
+	Create     bool              // creates the session; otherwise it must exist
+	Rotate     Digest            // replaces the stored digest; the zero Digest keeps it; not with Create
+	Grace      time.Duration     // with Rotate: how long the replaced digest still loads; 0 means not at all
+	Bind       string            // the user to bind to, at most MaxUser bytes; with Create, or with Rotate but without Grace
+	Remember   bool              // with Bind: whether Limits.Remembered applies from now on
+	MaxPerUser int               // with Bind: how many sessions of the user to keep, the last to be bound; 0 keeps all
+	Expect     map[string]Value  // fields that must have these values; not with Create
+	Changes    map[string]Change // by field; a name is any bytes, at least one
+	Limits     Limits            // Idle and Absolute are positive
 }
 
 // A Value is the stored value of a field, or no value. It formats as "[redacted]".

@@ -74,6 +74,8 @@ var cases = []testCase{
 	{"binding moves a session to another user", testBindToOtherUser},
 	{"revoked sessions are gone", testRevoke},
 	{"sessions that ended leave the list", testListWithoutEnded},
+	{"the oldest of too many sessions of a user end", testMaxPerUser},
+	{"ended sessions don't count for a user's maximum", testEndedSessionsDontCount},
 	{"an idle session ends", testIdleSessionEnds},
 	{"loads and commits keep a session alive", testUseTouches},
 	{"loads before the touch is due don't count", testLoadBeforeTouchIsDue},
@@ -88,6 +90,7 @@ var cases = []testCase{
 	{"1,000 additions to one field are all counted", testConcurrentAdds},
 	{"one of many that expect the same wins", testConcurrentExpectations},
 	{"a user's sessions are revoked while others log in", testRevokeDuringLogins},
+	{"a user who logs in many times at once keeps the maximum", testConcurrentLogins},
 	{"a session is bound again while it is destroyed", testBindDuringDestroy},
 	{"a destroy ends a session during concurrent commits", testDestroyDuringCommits},
 }

@@ -67,7 +67,7 @@ func (db database) age(t *testing.T, d time.Duration) {
 	t.Helper()
 	n := d.Microseconds()
 	_, err := db.Exec(fmt.Sprintf(`UPDATE sessions SET old_until = old_until - %d, created = created - %d,
-		touched = touched - %d, expires = expires - %d`, n, n, n, n))
+		touched = touched - %d, bound = bound - %d, expires = expires - %d`, n, n, n, n, n))
 	require.NoError(t, err)
 }
 
