@@ -139,3 +139,37 @@ func setBasic(v reflect.Value, text, layout string) string {
 	v.Set(reflect.ValueOf(t))
 	return fault
 }
+
+// layoutOf returns the tag layout of a field that is filled from a source, or "" if it has none.
+func layoutOf(sf reflect.StructField, from Source) (string, error) {
+	layout, ok := sf.Tag.Lookup("layout")
+	t := sf.Type
+	if isList(t) {
+		t = t.Elem()
+	}
+	t, _ = targetOf(t)
+	switch {
+	case !ok:
+		return "", nil
+	case t != timeType:
+		return "", fmt.Errorf("a %v can't have the tag layout", sf.Type)
+	case from == SourceJSON:
+		return "", errors.New("a time in JSON can't have the tag layout, because its form is RFC 3339")
+	case !isLayout(layout):
+		return "", fmt.Errorf("has the tag layout with %q, want a layout of package time, such as 2006-01-02", layout)
+	}
+	return layout, nil
+}
+
+// isLayout reports whether a layout has parts of a time, and whether these parts can be parsed without being changed. An
+// hour from 1 to 12 without PM, for example, cannot.
+func isLayout(layout string) bool {
+	at, missing := time.Date(2031, time.November, 28, 17, 45, 39, 0, time.UTC), time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	got, err := time.Parse(layout, at.Format(layout))
+	for _, part := range [...]string{"2006", "01", "02", "15", "04", "05"} {
+		if p := got.Format(part); p != at.Format(part) && p != missing.Format(part) {
+			return false
+		}
+	}
+	return err == nil && !got.Equal(missing)
+}
