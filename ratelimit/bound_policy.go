@@ -47,7 +47,7 @@ type boundPolicy struct {
 
 // bind copies the fields of p, because the caller may change them later, while requests use the copy.
 func bind(p *Policy, store Store) *boundPolicy {
-	return &boundPolicy{of: p, store: store, policyLine: string(p.appendPolicies(nil, p.Rules, nil)), Policy: Policy{
+	return &boundPolicy{of: p, store: observedBy(p.Name, store), policyLine: string(p.appendPolicies(nil, p.Rules, nil)), Policy: Policy{
 		Name: p.Name, Rules: slices.Clone(p.Rules), RulesFor: p.RulesFor, Key: p.Key, Fallback: p.Fallback,
 		Cost: p.Cost, Settle: p.Settle, Unit: p.Unit, Headers: p.Headers,
 	}}
