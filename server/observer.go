@@ -12,12 +12,16 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/lazy"
+	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
 // Observer is called for each request. If it also implements [reqctx.Observer], it is called for each resolution of a
 // property, too. A type that embeds an Observer must have these methods itself, so embed the concrete type. Methods
 // must be safe for concurrent use and must not block. A panic is logged and has no other effect.
+//
+// If an Observer also has the method Decided(ctx context.Context, e ratelimit.Event), it is called for each op of the
+// server's policies, as by [ratelimit.Observe]. Tasks and clean-ups may run ops after RequestEnd.
 type Observer interface {
 	// RequestEnd is called once for a request, after the handler has returned and before the properties are closed.
 	// [reqctx.Context.Props] of reqctx.From(ctx) describes them, and [ratelimit.Decisions] the rate limits. Tasks of
@@ -130,6 +134,22 @@ func (o *observers) resolutions() reqctx.Observer {
 		return nil
 	}
 	return o
+}
+
+type decisionObserver interface {
+	Decided(ctx context.Context, e ratelimit.Event)
+}
+
+// around returns store, observed by the observers that have a method Decided.
+func (o *observers) around(store ratelimit.Store) ratelimit.Store {
+	for _, observer := range o.all {
+		if d, ok := observer.(decisionObserver); ok {
+			store = ratelimit.Observe(store, func(ctx context.Context, e ratelimit.Event) {
+				o.try(observer, func() { d.Decided(ctx, e) })
+			})
+		}
+	}
+	return store
 }
 
 // try calls an observer. It logs an error if the observer panics or ends the goroutine.

@@ -101,7 +101,7 @@ func (s *Server) provide() (err error) {
 	if err = ratelimit.Check(s.opts.RateLimits...); err != nil {
 		return option.Prefix("server: Options.RateLimits: ", "ratelimit", err)
 	}
-	ratelimit.Provide(s.reg, store, s.opts.RateLimits...)
+	ratelimit.Provide(s.reg, s.observers.around(store), s.opts.RateLimits...)
 	return nil
 }
 

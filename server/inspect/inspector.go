@@ -26,7 +26,7 @@ type Inspector struct {
 	window     window
 	store      store
 	properties map[string]*propertyStats
-	quotas     map[string]*quotaStats
+	quotas     map[quota]*quotaStats
 	servers    []*server.Server
 }
 
@@ -38,7 +38,7 @@ func New(o Options) (*Inspector, error) {
 	}
 	in := &Inspector{
 		opts: o, shown: map[string]bool{}, since: time.Now(),
-		properties: map[string]*propertyStats{}, quotas: map[string]*quotaStats{},
+		properties: map[string]*propertyStats{}, quotas: map[quota]*quotaStats{},
 		store: store{maxBytes: o.MaxBytes, routes: map[string]*route{}, byID: map[uint64]*record{}},
 	}
 	for _, name := range o.Values {
@@ -74,7 +74,7 @@ func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	}
 	o := outcomeOf(&info, decisions)
 	o.Slow = info.Took >= in.opts.Slow
-	r, record := in.count(&info, o, props, decisions)
+	r, record := in.count(&info, o, props)
 	if !record {
 		return
 	}
@@ -82,6 +82,20 @@ func (in *Inspector) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.store.add(r.ringFor(o, info.Took), rec)
+}
+
+// Decided adds a decision to the statistics. A server calls it for its policies. For others, such as those of a
+// [ratelimit.Limiter], pass it to [ratelimit.Observe].
+func (in *Inspector) Decided(_ context.Context, e ratelimit.Event) {
+	if e.Err != nil || e.Op.Kind != ratelimit.Take && (e.Op.Kind != ratelimit.Add || e.Op.Rule.Limit() > 0) { // takes of a meter are adds
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e.Result.Source == ratelimit.FromFailover {
+		in.window.secondAt(e.Began.Add(e.Took)).Failovers++
+	}
+	statsFor(in.quotas, quota{e.Policy, e.Op.Rule.Name()}).add(&e)
 }
 
 // outcomeOf reports whether a request has failed or was denied.
@@ -100,16 +114,11 @@ func outcomeOf(info *server.RequestInfo, decisions []ratelimit.Decision) (o outc
 }
 
 // count adds a request to the statistics. It returns the route and whether to record the request.
-func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, decisions []ratelimit.Decision) (r *route, record bool) {
+func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named) (r *route, record bool) {
 	c := counts{Requests: 1}
 	for i := range props {
 		called, failed := storeCallCounts(&props[i])
 		c.StoreCalls, c.StoreErrors = c.StoreCalls+called, c.StoreErrors+failed
-	}
-	for i := range decisions {
-		if decisions[i].Result.Source == ratelimit.FromFailover {
-			c.Failovers++
-		}
 	}
 	ended := info.Began.Add(info.Took)
 
@@ -137,9 +146,6 @@ func (in *Inspector) count(info *server.RequestInfo, o outcome, props []named, d
 		}
 	}
 	in.store.bytes += r.addUses(props)
-	for i := range decisions {
-		statsFor(in.quotas, decisions[i].Quota).add(&decisions[i])
-	}
 	most := in.opts.PerSecond
 	if o.Failed || o.Denied {
 		most = max(most, ringSize)

@@ -308,6 +308,34 @@ func TestDecisionsOfShadowAndEnforcedRules(t *testing.T) {
 	require.Zero(t, s.Strip.StoreErrors)
 }
 
+// TestDecisionsOfALimiter checks that a limiter's decisions are counted if its store is observed, and that the page does
+// not show its keys.
+func TestDecisionsOfALimiter(t *testing.T) {
+	_, in, get := observed(t, Options{})
+	get("/limited")
+	memory, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	limiter, err := ratelimit.NewLimiter(ratelimit.Observe(memory, in.Decided), ratelimit.PerMinute(1))
+	require.NoError(t, err)
+	for range 3 {
+		_, err := limiter.Take(t.Context(), "secret", 1)
+		require.NoError(t, err)
+	}
+	_, err = limiter.Peek(t.Context(), "secret", 1)
+	require.NoError(t, err)
+	_, err = limiter.Take(t.Context(), "secret", 100)
+	require.ErrorIs(t, err, ratelimit.ErrTooLarge)
+	in.Decided(t.Context(), ratelimit.Event{
+		Op:    ratelimit.Op{Rule: ratelimit.PerMinute(1), Kind: ratelimit.Take},
+		Began: time.Now(), Result: ratelimit.Result{Allowed: true, Source: ratelimit.FromFailover},
+	})
+	s := in.snapshot(filter{})
+	require.Len(t, s.Limiters, 3)
+	require.Equal(t, quotaSummary{Name: "60s", Rule: "1 per minute, buckets", Limit: 1, Takes: 4, Denied: 2, Failovers: 1}, s.Limiters[0])
+	require.EqualValues(t, 1, s.Strip.Failovers)
+	require.NotContains(t, fmt.Sprintf("%+v", s), "secret")
+}
+
 func TestStoreErrorsAreCounted(t *testing.T) {
 	in := newInspector(t, Options{})
 	down := ratelimit.NewPolicy("down", func(context.Context, *http.Request) (string, error) { return "", ratelimit.ErrStore }, ratelimit.PerMinute(2))

@@ -113,7 +113,7 @@ func (in *Inspector) newProperty(c *reqctx.Context, began time.Time, n *named) p
 func newDecision(d *ratelimit.Decision) decision {
 	r := &d.Result
 	return decision{
-		Quota: d.Quota, Rule: ruleText(d.Rule), Allowed: r.Allowed, Violated: r.Violated,
+		Quota: quota{d.Policy, d.Rule.Name()}.String(), Rule: ruleText(d.Rule), Allowed: r.Allowed, Violated: r.Violated,
 		Shadow: r.Source == ratelimit.FromShadow, Source: r.Source.String(),
 		Limit: r.Limit, Remaining: r.Remaining, RetryAfter: millis(min(r.RetryAfter, 1e6*time.Hour)),
 	}

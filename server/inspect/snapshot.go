@@ -129,11 +129,12 @@ func (in *Inspector) snapshot(f filter) *snapshot {
 		s.Properties = append(s.Properties, propertySummary{Name: name, Requests: p.requests, Needed: p.needed, Failed: p.failed,
 			P50: millis(p.took.quantile(.5)), P99: millis(p.took.quantile(.99)), Saved: millis(p.timeSaved())})
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.quotas)) {
-		q := in.quotas[name].quotaSummary
-		q.Name = name
+	for name, stats := range in.quotas {
+		q := stats.quotaSummary
+		q.Name = name.String()
 		s.Limiters = append(s.Limiters, q)
 	}
+	slices.SortFunc(s.Limiters, func(a, b quotaSummary) int { return cmp.Compare(a.Name, b.Name) })
 	for e := in.store.records.Front(); e != nil && len(s.Requests) < maxListed; e = e.Next() {
 		if rec := e.Value.(*record); f.match(rec) {
 			s.Requests = append(s.Requests, rec.requestSummary)

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
@@ -52,28 +53,34 @@ func (p *propertyStats) timeSaved() time.Duration {
 	return time.Duration(max(mean, 0) * float64(p.requests-p.needed))
 }
 
+// quota names a rule of a policy.
+type quota struct{ policy, rule string }
+
+// String returns a name such as "search.60s".
+func (q quota) String() string { return strings.TrimPrefix(q.policy+"."+q.rule, ".") }
+
 // quotaStats counts the decisions of one rule of a policy.
 type quotaStats struct {
 	quotaSummary
 	of ratelimit.Rule // the rule that Rule describes
 }
 
-func (q *quotaStats) add(d *ratelimit.Decision) {
-	if q.of != d.Rule {
-		q.of, q.Rule, q.Limit = d.Rule, ruleText(d.Rule), d.Rule.Limit()
+func (q *quotaStats) add(e *ratelimit.Event) {
+	if q.of != e.Op.Rule {
+		q.of, q.Rule, q.Limit = e.Op.Rule, ruleText(e.Op.Rule), e.Op.Rule.Limit()
 	}
 	switch {
-	case d.Result.Source == ratelimit.FromShadow:
+	case e.Result.Source == ratelimit.FromShadow:
 		q.ShadowTakes++
-		if d.Result.Violated {
+		if e.Result.Violated {
 			q.ShadowDenied++
 		}
 		return
-	case d.Result.Source == ratelimit.FromFailover:
+	case e.Result.Source == ratelimit.FromFailover:
 		q.Failovers++
 	}
 	q.Takes++
-	if d.Result.Violated && !d.Result.Allowed {
+	if e.Result.Violated && !e.Result.Allowed {
 		q.Denied++
 	}
 }
@@ -91,7 +98,7 @@ func ruleText(r ratelimit.Rule) string {
 
 // statsFor returns the statistics of a name. If there are too many names, it returns new statistics that are not
 // kept.
-func statsFor[T any](m map[string]*T, name string) *T {
+func statsFor[K comparable, T any](m map[K]*T, name K) *T {
 	s := m[name]
 	if s == nil {
 		s = new(T)

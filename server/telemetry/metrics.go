@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/reqctx"
 	"github.com/lazyreq/lazyreq/server"
 )
 
@@ -31,6 +30,7 @@ type metrics struct {
 	failures        metric.Int64Counter
 
 	properties  *cache[string, *property]
+	policies    *cache[string, policy]
 	decided     *cache[decision, []metric.AddOption]
 	failedRoute *cache[failure, []metric.AddOption]
 }
@@ -41,9 +41,12 @@ type property struct {
 	spanStart   []trace.SpanStartOption
 	resolutions [outcomes][]metric.AddOption
 	duration    []metric.RecordOption
+}
 
-	backendErrors []metric.AddOption    // nil unless it is a take or a count of a rate limit
-	checkDuration []metric.RecordOption // nil unless it is a take
+// policy contains the options for the measurements of a policy.
+type policy struct {
+	errors   []metric.AddOption
+	duration []metric.RecordOption
 }
 
 // decision contains the attributes of a decision of a rate limit.
@@ -66,12 +69,13 @@ func (m *metrics) init(meter metric.Meter) error {
 		metric.WithUnit("{decision}"), metric.WithDescription("Decisions by the rules of rate limits."))
 	m.checkDuration, errs[3] = meter.Float64Histogram("ratelimit.check.duration",
 		metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...),
-		metric.WithDescription("Duration of charges of rate limits, without the properties that they read."))
+		metric.WithDescription("Duration of charges of rate limits."))
 	m.backendErrors, errs[4] = meter.Int64Counter("ratelimit.backend.errors",
-		metric.WithUnit("{error}"), metric.WithDescription("Charges and counts that the store of rate limits could not answer."))
+		metric.WithUnit("{error}"), metric.WithDescription("Ops that the store of rate limits could not answer."))
 	m.failures, errs[5] = meter.Int64Counter("request.failures",
 		metric.WithUnit("{request}"), metric.WithDescription("Requests that have failed, or whose response was cut off."))
 	m.properties = newCache(newProperty, func(string) string { return otherName })
+	m.policies = newCache(newPolicy, func(string) string { return otherName })
 	m.decided = newCache(decision.options, func(d decision) decision { return decision{otherName, otherName, d.outcome, d.source} })
 	m.failedRoute = newCache(failure.options, func(f failure) failure { return failure{otherName, f.reason} })
 	return errors.Join(errs[:]...)
@@ -88,21 +92,12 @@ func newProperty(name string) *property {
 	for out := range outcomes {
 		p.resolutions[out] = []metric.AddOption{with(of, attribute.String("outcome", out.String()))}
 	}
-	if policy, what, ok := cutPolicy(name); ok && what != "key" { // the others return its errors, too
-		by := with(attribute.String("policy", clip(policy, maxName)))
-		p.backendErrors = []metric.AddOption{by}
-		if what == "take" {
-			p.checkDuration = []metric.RecordOption{by}
-		}
-	}
 	return p
 }
 
-// cutPolicy cuts the name of a rate limit's property, such as ratelimit.search.take, into search and take.
-func cutPolicy(property string) (policy, what string, ok bool) {
-	rest, ok := strings.CutPrefix(property, "ratelimit.")
-	policy, what, _ = strings.Cut(rest, ".") // names of policies have no dots
-	return policy, what, ok
+func newPolicy(name string) policy {
+	by := with(attribute.String("policy", clip(name, maxName)))
+	return policy{[]metric.AddOption{by}, []metric.RecordOption{by}}
 }
 
 func (d decision) options() []metric.AddOption {
@@ -126,27 +121,21 @@ func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 }
 
 // recordResolution records the end of a resolution.
-func (m *metrics) recordResolution(ctx context.Context, name string, out outcome, took time.Duration, err error) {
-	if !m.resolutions.Enabled(ctx) && !m.resolveDuration.Enabled(ctx) && !m.backendErrors.Enabled(ctx) {
+func (m *metrics) recordResolution(ctx context.Context, name string, out outcome, took time.Duration) {
+	if !m.resolutions.Enabled(ctx) && !m.resolveDuration.Enabled(ctx) {
 		return
 	}
 	p := m.properties.get(name)
 	m.resolutions.Add(ctx, 1, p.resolutions[out]...)
 	m.resolveDuration.Record(ctx, took.Seconds(), p.duration...)
-	if p.backendErrors != nil && errors.Is(err, ratelimit.ErrStore) {
-		m.backendErrors.Add(ctx, 1, p.backendErrors...)
-	}
 }
 
 // RequestEnd implements [server.Observer].
 func (o *Observer) RequestEnd(ctx context.Context, info server.RequestInfo) {
 	m := &o.metrics
-	inRequest := info.Request.Context() // has the span, for exemplars
 	if reason := failureOf(ctx, &info); reason != "" {
+		inRequest := info.Request.Context() // has the span, for exemplars
 		m.failures.Add(inRequest, 1, m.failedRoute.get(failure{route(info.Pattern), reason})...)
-	}
-	if m.decisions.Enabled(ctx) || m.checkDuration.Enabled(ctx) {
-		m.recordCharges(inRequest, reqctx.From(ctx))
 	}
 }
 
@@ -158,51 +147,33 @@ func route(pattern string) string {
 	return pattern
 }
 
-// charge is a charge of a rate limit, or a property that a charge has read.
-type charge struct {
-	of   string // the property of the charge
-	took time.Duration
-}
-
-// recordCharges records the charges of c's request.
-func (m *metrics) recordCharges(ctx context.Context, c *reqctx.Context) {
-	var chargeBuf, readBuf [4]charge
-	charges, reads := chargeBuf[:0], readBuf[:0]
-	for name, info := range c.Props() {
-		if info.State != reqctx.Resolved && info.State != reqctx.Failed {
-			continue
-		}
-		if m.properties.get(name).checkDuration != nil {
-			charges = append(charges, charge{name, info.Took})
-		}
-		if strings.HasPrefix(info.By, "ratelimit.") {
-			reads = append(reads, charge{info.By, info.Took})
-		}
-	}
-	for _, charge := range charges {
-		own := charge.took
-		for _, read := range reads {
-			if read.of == charge.of {
-				own -= read.took
-			}
-		}
-		m.checkDuration.Record(ctx, max(own, 0).Seconds(), m.properties.get(charge.of).checkDuration...)
-	}
-	if len(charges) == 0 {
+// Decided measures an op of a rate limit. A server calls it for its policies. For other ops, such as those of a
+// [ratelimit.Limiter], pass it to [ratelimit.Observe]: their attribute policy is empty.
+func (o *Observer) Decided(ctx context.Context, e ratelimit.Event) {
+	m := &o.metrics
+	if !m.decisions.Enabled(ctx) && !m.checkDuration.Enabled(ctx) && !m.backendErrors.Enabled(ctx) {
 		return
 	}
-	for d := range ratelimit.Decisions(c) {
-		m.decisions.Add(ctx, 1, m.decided.get(decisionOf(&d))...)
+	p := m.policies.get(e.Policy)
+	if errors.Is(e.Err, ratelimit.ErrStore) {
+		m.backendErrors.Add(ctx, 1, p.errors...)
+	}
+	if e.Op.Kind != ratelimit.Take && (e.Op.Kind != ratelimit.Add || e.Op.Rule.Limit() > 0) { // takes of a meter are adds
+		return
+	}
+	m.checkDuration.Record(ctx, e.Took.Seconds(), p.duration...)
+	if e.Err == nil {
+		m.decisions.Add(ctx, 1, m.decided.get(decisionOf(&e))...)
 	}
 }
 
-func decisionOf(d *ratelimit.Decision) decision {
+func decisionOf(e *ratelimit.Event) decision {
 	out := "allowed"
-	switch r := &d.Result; {
+	switch r := &e.Result; {
 	case r.Source == ratelimit.FromShadow && r.Violated:
 		out = "shadow"
 	case !r.Allowed && r.Violated:
 		out = "denied"
 	}
-	return decision{d.Policy, d.Rule.Name(), out, d.Result.Source}
+	return decision{e.Policy, e.Op.Rule.Name(), out, e.Result.Source}
 }

@@ -108,7 +108,7 @@ func (o *Observer) ResolveEnd(ctx context.Context, name string, took time.Durati
 	if r, ok := ctx.Value(o).(*resolution); ok && r.flight == lazy.Current(ctx) {
 		r.end(out, err)
 	}
-	o.metrics.recordResolution(ctx, name, out, took, err) // after the end of the span, because a method of err may panic
+	o.metrics.recordResolution(ctx, name, out, took)
 }
 
 // end ends the span.

@@ -178,14 +178,3 @@ func BenchmarkResolutionWithoutSDK(b *testing.B) {
 		o.ResolveEnd(o.ResolveStart(ctx, "measured"), "measured", time.Millisecond, nil)
 	}
 }
-
-// TestKeysAreNoCharges checks that a failure of the store counts once for a policy, although a
-// charge returns its key's error.
-func TestKeysAreNoCharges(t *testing.T) {
-	for name, want := range map[string][2]bool{
-		"ratelimit.a.key": {}, "ratelimit.a.count": {true, false}, "ratelimit.a.take": {true, true}, "session": {},
-	} {
-		p := newProperty(name)
-		require.Equal(t, want, [2]bool{p.backendErrors != nil, p.checkDuration != nil}, name)
-	}
-}

@@ -57,9 +57,43 @@ func TestDecisions(t *testing.T) {
 		"outcome=allowed policy=api rule=tried source=shadow": 3,
 		"outcome=shadow policy=api rule=tried source=shadow":  1,
 	}, r.metric(t, "ratelimit.decisions"))
-	require.Equal(t, map[string]uint64{"policy=api": 5}, r.metric(t, "ratelimit.check.duration"))
+	require.Equal(t, map[string]uint64{"policy=api": 8}, r.metric(t, "ratelimit.check.duration"), "two rules")
 	require.Empty(t, r.metric(t, "ratelimit.backend.errors"))
 	require.Empty(t, r.metric(t, "request.failures"))
+}
+
+// Decisions and failures of limiters and middlewares are measured if their store is observed. Their keys are not.
+func TestDecisionsOutsideTheServer(t *testing.T) {
+	r := newRig(t, sdktrace.NeverSample(), false)
+	memory, err := memstore.New(memstore.Options{})
+	require.NoError(t, err)
+	store := ratelimit.Observe(memory, r.Decided)
+	limiter, err := ratelimit.NewLimiter(store, ratelimit.PerMinute(1))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = limiter.Take(t.Context(), "hostile:key", 1)
+		require.NoError(t, err)
+	}
+	_, err = limiter.Peek(t.Context(), "hostile:key", 1)
+	require.NoError(t, err)
+	meter, err := ratelimit.NewLimiter(store, ratelimit.Buckets(ratelimit.BucketOptions{}).WithName("meter"))
+	require.NoError(t, err)
+	_, err = meter.Add(t.Context(), "hostile:key", 1)
+	require.NoError(t, err)
+	policy := ratelimit.NewPolicy("inner", ratelimit.ByIP(), ratelimit.PerMinute(1))
+	limited, err := ratelimit.Middleware(store, policy, ratelimit.MiddlewareOptions{})
+	require.NoError(t, err)
+	require.Equal(t, 404, get(limited(http.NotFoundHandler()), "/"))
+	require.Equal(t, map[string]uint64{
+		"outcome=allowed policy= rule=60s source=store":      1,
+		"outcome=denied policy= rule=60s source=store":       1,
+		"outcome=allowed policy= rule=meter source=store":    1,
+		"outcome=allowed policy=inner rule=60s source=store": 1,
+	}, r.metric(t, "ratelimit.decisions"))
+	require.Equal(t, map[string]uint64{"policy=": 3, "policy=inner": 1}, r.metric(t, "ratelimit.check.duration"))
+	_, err = limiter.Peek(t.Context(), "", 1)
+	require.True(t, ratelimit.IsOpError(err))
+	require.Empty(t, r.metric(t, "ratelimit.backend.errors"), "the store was not asked")
 }
 
 // The duration of a check does not include properties that the policy's key has read.
