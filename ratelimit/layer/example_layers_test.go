@@ -50,18 +50,20 @@ func ExampleNew_shadow() {
 	}
 	shadow, err := layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
 		Match: func(op ratelimit.Op) bool { return op.Rule.Name() == "lower" },
-		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, _ error) {
-			fmt.Printf("%s would be denied by %v\n", op.Key, op.Rule)
-		},
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
+	reported := ratelimit.Observe(shadow, func(_ context.Context, e ratelimit.Event) {
+		if e.Result.Source == ratelimit.FromShadow && e.Result.Violated {
+			fmt.Printf("%s would be denied by %v\n", e.Op.Key, e.Op.Rule)
+		}
+	})
 	rules := []ratelimit.Rule{
 		ratelimit.FixedWindow(10, time.Hour),
 		ratelimit.FixedWindow(2, time.Hour).WithName("lower"),
 	}
-	both, err := ratelimit.NewLimiter(shadow, rules...)
+	both, err := ratelimit.NewLimiter(reported, rules...)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -26,9 +26,6 @@ type ShadowOptions struct {
 	// Match reports whether op's rule is a shadow rule for op's key. It is called concurrently for every op. Nil means that
 	// all rules are shadow rules.
 	Match func(op ratelimit.Op) bool
-	// Report is called before a take returns, if a shadow rule would have denied the take or the store failed. res
-	// and err are those of the store. Report may be nil.
-	Report func(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error)
 }
 
 // shadowLayer is the layer of ShadowOptions.
@@ -52,7 +49,7 @@ func (s *shadowLayer) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Res
 	case !isShadow, errors.Is(err, ratelimit.ErrOp):
 		return res, err
 	case canDeny(op.Kind):
-		return s.allowedResult(ctx, &op, res, err), nil
+		return allowedResult(&op, res, err), nil
 	}
 	res.Source = ratelimit.FromShadow
 	return res, err
@@ -109,17 +106,14 @@ func (s *shadowLayer) runShadowOps(ctx context.Context, ops []ratelimit.Op, shad
 	}
 	err := rest.do(ctx, s.inner)
 	for _, at := range rest.at {
-		out[at] = s.allowedResult(ctx, &ops[at], out[at], err)
+		out[at] = allowedResult(&ops[at], out[at], err)
 	}
 }
 
 // allowedResult returns the layer's result of an op for which the store returned res and err.
-func (s *shadowLayer) allowedResult(ctx context.Context, op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
+func allowedResult(op *ratelimit.Op, res ratelimit.Result, err error) ratelimit.Result {
 	if err != nil {
 		res = ratelimit.Result{Limit: op.Rule.Limit()}
-	}
-	if s.o.Report != nil && op.Kind == ratelimit.Take && !res.Allowed {
-		s.o.Report(ctx, *op, res, err)
 	}
 	res.Allowed, res.Source = true, ratelimit.FromShadow
 	return res

@@ -20,29 +20,23 @@ func shadowed(limit int64) ratelimit.Rule {
 
 func isShadow(op ratelimit.Op) bool { return op.Rule.Name() == "shadow" }
 
-type report struct {
-	op  ratelimit.Op
-	res ratelimit.Result
-	err error
-}
-
 type shadowTest struct {
 	*testing.T
 	*storespy.Spy
 	*shadowLayer
-	reports []report
+	reports []ratelimit.Event // of the takes by shadow rules that the store has not allowed
 }
 
 func newShadowTest(t *testing.T, match func(ratelimit.Op) bool) *shadowTest {
 	memory, _ := newMemory(t)
 	s := &shadowTest{T: t, Spy: &storespy.Spy{Store: memory}}
-	var err error
-	s.shadowLayer, err = newShadow(s.Spy, ShadowOptions{
-		Match: match,
-		Report: func(_ context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
-			s.reports = append(s.reports, report{op, res, err})
-		},
+	seen := ratelimit.Observe(s.Spy, func(_ context.Context, e ratelimit.Event) {
+		if s.o.Match(e.Op) && e.Op.Kind == ratelimit.Take && !e.Result.Allowed {
+			s.reports = append(s.reports, e)
+		}
 	})
+	var err error
+	s.shadowLayer, err = newShadow(seen, ShadowOptions{Match: match})
 	require.NoError(t, err)
 	return s
 }
@@ -104,10 +98,10 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 	require.True(t, peek.Allowed)
 	require.True(t, peek.Violated)
 	require.Len(t, s.reports, 2)
-	require.Equal(t, take(shadowed(3), "k", 1), s.reports[0].op)
-	require.False(t, s.reports[0].res.Allowed)
-	require.Equal(t, ratelimit.FromStore, s.reports[0].res.Source)
-	require.Positive(t, s.reports[0].res.RetryAfter)
+	require.Equal(t, take(shadowed(3), "k", 1), s.reports[0].Op)
+	require.False(t, s.reports[0].Result.Allowed)
+	require.Equal(t, ratelimit.FromStore, s.reports[0].Result.Source)
+	require.Positive(t, s.reports[0].Result.RetryAfter)
 
 	count, err := s.shadowLayer.DoOne(t.Context(), ratelimit.Op{Rule: shadowed(3), Key: "k", Kind: ratelimit.Count})
 	require.NoError(t, err)
@@ -119,13 +113,13 @@ func TestShadowRuleNeverFails(t *testing.T) {
 	res, err := s.shadowLayer.DoOne(t.Context(), take(shadowed(3), "k", 4))
 	require.NoError(t, err)
 	require.Equal(t, ratelimit.Result{Allowed: true, Limit: 3, Source: ratelimit.FromShadow}, res)
-	require.ErrorIs(t, s.reports[0].err, ratelimit.ErrTooLarge)
+	require.ErrorIs(t, s.reports[0].Err, ratelimit.ErrTooLarge)
 
 	s.Spy.Before = func(context.Context) error { return ratelimit.ErrStore }
 	res, err = s.shadowLayer.DoOne(t.Context(), take(shadowed(3), "k", 1))
 	require.NoError(t, err)
 	require.True(t, res.Allowed)
-	require.ErrorIs(t, s.reports[1].err, ratelimit.ErrStore)
+	require.ErrorIs(t, s.reports[1].Err, ratelimit.ErrStore)
 	require.Len(t, s.reports, 2)
 
 	for _, op := range []ratelimit.Op{take(gcra(3), "k", 1), {Rule: shadowed(3), Key: "k", Kind: ratelimit.Count}} {

@@ -26,9 +26,10 @@ type store struct {
 	users    atomic.Int64 // number of generations that use the store
 
 	// The fields below are set only with Redis.
-	client *redis.Client
-	outage *outage
-	layers map[string]*layer.Store // layers around base, by on_error
+	client     *redis.Client
+	outage     *outage
+	wrongTypes throttledLog
+	layers     map[string]*layer.Store // layers around base, by on_error
 }
 
 // storeSettings holds the settings that determine a store.
@@ -75,7 +76,7 @@ func (p *Proxy) openStore(c *config.Config, before *store) (*store, error) {
 	inner, err := redisstore.New(s.client, redisstore.Options{Timeout: max(c.RedisTimeout, 250*time.Millisecond)})
 	if err == nil {
 		s.outage = &outage{log: p.log, lost: "Redis fails: the rules' on_error applies", back: "Redis works again"}
-		s.base = &observedStore{store: inner, outage: s.outage, timeout: c.RedisTimeout}
+		s.base = ratelimit.Observe(inner, s.reportOutage)
 		err = s.openLayers()
 	}
 	if err != nil {
@@ -136,9 +137,8 @@ func (g *generation) limitStore() (ratelimit.Store, error) {
 	if !slices.ContainsFunc(g.rules, func(r *rule) bool { return r.Shadow }) {
 		return store, nil
 	}
-	return layer.New(store, layer.Options{Shadow: &layer.ShadowOptions{
-		Match:  func(op ratelimit.Op) bool { return g.ruleOfOp(op).Shadow },
-		Report: g.reportShadow,
+	return layer.New(ratelimit.Observe(store, g.reportShadow), layer.Options{Shadow: &layer.ShadowOptions{
+		Match: func(op ratelimit.Op) bool { return g.ruleOfOp(op).Shadow },
 	}})
 }
 
@@ -176,56 +176,38 @@ func hideQuota(onError string, res *ratelimit.Result) {
 
 // reportShadow counts a request that a shadow rule would have denied. It logs at most one such request per rule and
 // second, because clients could fill the log.
-func (g *generation) reportShadow(ctx context.Context, op ratelimit.Op, res ratelimit.Result, err error) {
-	r := g.ruleOfOp(op)
-	if err != nil {
+func (g *generation) reportShadow(ctx context.Context, e ratelimit.Event) {
+	r := g.ruleOfOp(e.Op)
+	if !r.Shadow || e.Op.Kind != ratelimit.Take || e.Result.Allowed {
+		return
+	}
+	if e.Err != nil {
 		r.counters.failed.Inc()
 		return
 	}
 	now := g.p.now()
-	n := g.p.denials.increment(op.Key, res.ResetAfter, now)
+	n := g.p.denials.increment(e.Op.Key, e.Result.ResetAfter, now)
 	r.counters.shadowDenied.Inc()
 	g.p.metrics.observeDenials(r.counters, n)
 	if last := r.logged.Load(); now.Unix() != last && r.logged.CompareAndSwap(last, now.Unix()) {
 		g.p.log.InfoContext(ctx, "a shadow rule would have denied a request",
-			slog.String("rule", r.Name), slog.String("key", op.Key), slog.Int64("denials", n))
+			slog.String("rule", r.Name), slog.String("key", e.Op.Key), slog.Int64("denials", n))
 	}
 }
 
-// observedStore is a store that reports its successes and failures to an outage.
-type observedStore struct {
-	store      *redisstore.Store
-	outage     *outage
-	timeout    time.Duration // how long a request waits for Redis
-	wrongTypes throttledLog
-}
-
-// Do implements [ratelimit.Store].
-func (o *observedStore) Do(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
-	out, err := o.store.Do(ctx, ops)
-	o.report(ctx, err)
-	return out, err
-}
-
-// DoOne implements [ratelimit.Store].
-func (o *observedStore) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result, error) {
-	res, err := o.store.DoOne(ctx, op)
-	o.report(ctx, err)
-	return res, err
-}
-
-func (o *observedStore) report(ctx context.Context, err error) {
-	switch {
+// reportOutage reports a success or a failure of Redis to the outage.
+func (s *store) reportOutage(ctx context.Context, e ratelimit.Event) {
+	switch err := e.Err; {
 	case err == nil:
-		o.outage.callSucceeded()
+		s.outage.callSucceeded()
 	case ctx.Err() == context.Canceled: // the client has left
 	case errors.Is(err, ratelimit.ErrKeyType):
-		o.outage.callSucceeded()
-		o.wrongTypes.write(o.outage.log, slog.LevelError, "a key in Redis has an unexpected type: the rule's on_error applies",
+		s.outage.callSucceeded()
+		s.wrongTypes.write(s.outage.log, slog.LevelError, "a key in Redis has an unexpected type: the rule's on_error applies",
 			slog.String("error", err.Error()))
 	case errors.Is(err, context.DeadlineExceeded):
-		o.outage.callFailed(fmt.Errorf("no answer within %v: %w", o.timeout, err))
+		s.outage.callFailed(fmt.Errorf("no answer within %v: %w", s.settings.timeout, err))
 	case errors.Is(err, ratelimit.ErrStore):
-		o.outage.callFailed(err)
+		s.outage.callFailed(err)
 	}
 }
