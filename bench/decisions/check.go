@@ -34,9 +34,9 @@ func (in *instance) checkQuota(ctx context.Context) error {
 	for range in.load.callers {
 		callers.Go(func() {
 			for i := range calls {
-				ok, err := in.narrow.take(ctx, names[i])
+				d, err := in.narrow(ctx, names[i], 1)
 				mu.Lock()
-				if ok {
+				if d.Allowed {
 					admitted[i]++
 				}
 				if err != nil {
@@ -46,7 +46,7 @@ func (in *instance) checkQuota(ctx context.Context) error {
 			}
 		})
 	}
-	for n := range beyond * narrow.limit * len(names) {
+	for n := range beyond * narrow.Limit * len(names) {
 		calls <- n % len(names)
 	}
 	close(calls)
@@ -57,8 +57,8 @@ func (in *instance) checkQuota(ctx context.Context) error {
 			return context.Cause(ctx)
 		case failed[i] != nil:
 			return fmt.Errorf("%w: at the limit: %w", harness.ErrWrong, failed[i])
-		case n != narrow.limit:
-			return fmt.Errorf("%w: admitted %d, allowed were %d", harness.ErrWrong, n, narrow.limit)
+		case n != narrow.Limit:
+			return fmt.Errorf("%w: admitted %d, allowed were %d", harness.ErrWrong, n, narrow.Limit)
 		}
 	}
 	return nil

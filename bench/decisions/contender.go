@@ -12,23 +12,27 @@ import (
 // poolSize is how many connections a client may have, if it uses more than one.
 const poolSize = 64
 
-// quota is so many units in a time, for each key.
-type quota struct {
-	limit int
-	per   time.Duration
+// Quota is so many units in a time, for each key.
+type Quota struct {
+	Limit int
+	Per   time.Duration
 }
 
 var (
 	// wide is a limit that no client reaches.
-	wide = quota{100_000_000, 10 * time.Second}
+	wide = Quota{100_000_000, 10 * time.Second}
 	// narrow is what all reach. No unit of it comes back in a round.
-	narrow = quota{100, 24 * time.Hour}
+	narrow = Quota{100, 24 * time.Hour}
 )
 
-// contender is one of those that are compared.
-type contender struct {
-	name string
-	open func(addr string, q quota) (limiter, error)
+// Contender is one of those that are compared.
+type Contender struct {
+	Name string
+	// Open returns a client of the Redis at addr.
+	Open func(addr string) (Client, error)
+	// OneUnit is set if each take is of a single unit, whatever n is.
+	OneUnit bool
+
 	// sends are the commands that it sends, as Redis counts them: without those that
 	// only its scripts run.
 	sends []string
@@ -36,10 +40,20 @@ type contender struct {
 	loose bool
 }
 
-// limiter has one quota for each key. It is safe for concurrent use.
-type limiter struct {
-	take  func(ctx context.Context, key string) (bool, error)
-	close func() error
+// Client makes limiters that share its connections.
+type Client struct {
+	Limiter func(q Quota) (Take, error)
+	Close   func() error
+}
+
+// Take takes n units of a key, or none. It is safe for concurrent use.
+type Take func(ctx context.Context, key string, n int) (Decision, error)
+
+// Decision is the result of a take.
+type Decision struct {
+	Allowed bool
+	// Remaining is the number of units that can still be taken, according to the contender.
+	Remaining int
 }
 
 // scripts are what those send who leave everything to a script.

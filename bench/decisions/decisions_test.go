@@ -13,13 +13,13 @@ import (
 )
 
 // contenders returns every contender once.
-func contenders() []contender {
+func contenders() []Contender {
 	seen := map[string]bool{}
-	var all []contender
+	var all []Contender
 	for _, g := range groups {
 		for _, c := range g.contenders {
-			if !seen[c.name] {
-				all, seen[c.name] = append(all, c), true
+			if !seen[c.Name] {
+				all, seen[c.Name] = append(all, c), true
 			}
 		}
 	}
@@ -31,16 +31,16 @@ func TestRoundsOfAll(t *testing.T) {
 	client := server.Client(nil)
 	for _, c := range contenders() {
 		in, err := openInstance(c, server.Addr, client, load{size: 512, callers: 8}, 50*time.Millisecond)
-		require.NoError(t, err, c.name)
+		require.NoError(t, err, c.Name)
 		values, err := in.Round(t.Context())
-		if c.name == "throttled" { // some of its calls fail where several are at one key
+		if c.Name == "throttled" { // some of its calls fail where several are at one key
 			require.True(t, err == nil || errors.Is(err, harness.ErrWrong), err)
 		} else {
-			require.NoError(t, err, c.name)
+			require.NoError(t, err, c.Name)
 		}
-		require.Positive(t, values["throughput"], c.name)
-		require.Greater(t, values["redis commands per decision"], 0.0, c.name)
-		require.NoError(t, in.Close(), c.name)
+		require.Positive(t, values["throughput"], c.Name)
+		require.Greater(t, values["redis commands per decision"], 0.0, c.Name)
+		require.NoError(t, in.Close(), c.Name)
 	}
 }
 
@@ -49,29 +49,31 @@ func TestCommandsAreThoseThatAreSent(t *testing.T) {
 	client := server.Client(nil)
 	want := map[string]float64{"redis_rate": 1, "rueidislimiter": 1, "ulule": 1, "go-redisstore": 1, "throttled": 3, "httprate-redis": 5, "INCR": 1}
 	for _, c := range contenders() {
-		if want[c.name] == 0 {
+		if want[c.Name] == 0 {
 			continue
 		}
 		in, err := openInstance(c, server.Addr, client, load{size: 4, callers: 1}, 30*time.Millisecond)
-		require.NoError(t, err, c.name)
+		require.NoError(t, err, c.Name)
 		values, err := in.Round(t.Context())
-		require.NoError(t, err, c.name)
-		require.InDelta(t, want[c.name], values["redis commands per decision"], 0.1, c.name)
-		require.NoError(t, in.Close(), c.name)
+		require.NoError(t, err, c.Name)
+		require.InDelta(t, want[c.Name], values["redis commands per decision"], 0.1, c.Name)
+		require.NoError(t, in.Close(), c.Name)
 	}
 }
 
 // fake returns a contender that does not use Redis.
-func fake(wide, narrow func() (bool, error)) contender {
-	return contender{name: "fake", sends: scripts, open: func(_ string, q quota) (limiter, error) {
-		take := wide
-		if q.per > time.Hour {
-			take = narrow
-		}
-		return limiter{
-			take:  func(context.Context, string) (bool, error) { return take() },
-			close: func() error { return nil },
-		}, nil
+func fake(wide, narrow func() (bool, error)) Contender {
+	return Contender{Name: "fake", sends: scripts, Open: func(string) (Client, error) {
+		return Client{Close: func() error { return nil }, Limiter: func(q Quota) (Take, error) {
+			take := wide
+			if q.Per > time.Hour {
+				take = narrow
+			}
+			return func(context.Context, string, int) (Decision, error) {
+				ok, err := take()
+				return Decision{Allowed: ok}, err
+			}, nil
+		}}, nil
 	}}
 }
 
@@ -81,7 +83,7 @@ func TestWhatIsWrongIsNoticed(t *testing.T) {
 	yes := func() (bool, error) { return true, nil }
 	no := func() (bool, error) { return false, nil }
 	fails := func() (bool, error) { return false, errors.New("boom") }
-	for want, c := range map[string]contender{
+	for want, c := range map[string]Contender{
 		"admitted 200, allowed were 100": fake(yes, yes),
 		"admitted 0, allowed were 100":   fake(yes, no),
 		"at the limit: boom":             fake(yes, fails),

@@ -4,29 +4,33 @@ import "context"
 
 // floors decide nothing, or next to nothing. What they cost is what the least command
 // costs, and the least script.
-var floors = []contender{
-	{name: "INCR", open: openIncr, sends: []string{"incr"}, loose: true},
-	{name: "INCR, autopipelined", open: openIncrPiped, sends: []string{"incr"}, loose: true},
-	{name: "EVALSHA, autopipelined", open: openEvalPiped, sends: scripts},
+var floors = []Contender{
+	{Name: "INCR", Open: openIncr, sends: []string{"incr"}, loose: true},
+	{Name: "INCR, autopipelined", Open: openIncrPiped, sends: []string{"incr"}, loose: true},
+	{Name: "EVALSHA, autopipelined", Open: openEvalPiped, sends: scripts},
 }
 
-func openIncr(addr string, _ quota) (limiter, error) {
+func openIncr(addr string) (Client, error) {
 	client := newClient(addr)
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		err := client.Incr(ctx, key).Err()
-		return err == nil, err
+	return Client{Close: client.Close, Limiter: func(Quota) (Take, error) {
+		return func(ctx context.Context, key string, _ int) (Decision, error) {
+			err := client.Incr(ctx, key).Err()
+			return Decision{Allowed: err == nil}, err
+		}, nil
 	}}, nil
 }
 
-func openIncrPiped(addr string, _ quota) (limiter, error) {
+func openIncrPiped(addr string) (Client, error) {
 	client := newClient(addr)
 	piped, err := client.AutoPipeline()
 	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		err := piped.Incr(ctx, key).Err()
-		return err == nil, err
+	return Client{Close: client.Close, Limiter: func(Quota) (Take, error) {
+		return func(ctx context.Context, key string, _ int) (Decision, error) {
+			err := piped.Incr(ctx, key).Err()
+			return Decision{Allowed: err == nil}, err
+		}, nil
 	}}, nil
 }
 
@@ -38,18 +42,20 @@ if n == 1 then
 end
 return n`
 
-func openEvalPiped(addr string, q quota) (limiter, error) {
+func openEvalPiped(addr string) (Client, error) {
 	client := newClient(addr)
 	hash, err := client.ScriptLoad(context.Background(), least).Result()
 	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
 	piped, err := client.AutoPipeline()
 	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		n, err := piped.EvalSha(ctx, hash, []string{key}, q.per.Milliseconds()).Int()
-		return err == nil && n <= q.limit, err
+	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
+		return func(ctx context.Context, key string, _ int) (Decision, error) {
+			n, err := piped.EvalSha(ctx, hash, []string{key}, q.Per.Milliseconds()).Int()
+			return Decision{err == nil && n <= q.Limit, q.Limit - n}, err
+		}, nil
 	}}, nil
 }

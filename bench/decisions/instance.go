@@ -18,29 +18,33 @@ import (
 
 // instance is a contender in a case.
 type instance struct {
-	contender
+	Contender
 	load   load
 	length time.Duration
 	redis  *redis.Client // for questions about it
-	wide   limiter
-	narrow limiter
+	client Client
+	wide   Take
+	narrow Take
 	rounds int
 }
 
-func openInstance(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
-	in := &instance{contender: c, load: l, length: length, redis: client}
+func openInstance(c Contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+	in := &instance{Contender: c, load: l, length: length, redis: client}
 	var err error
-	if in.wide, err = c.open(addr, wide); err != nil {
+	if in.client, err = c.Open(addr); err != nil {
 		return nil, err
 	}
-	if in.narrow, err = c.open(addr, narrow); err != nil {
-		return nil, errors.Join(err, in.wide.close())
+	var err2 error
+	in.wide, err = in.client.Limiter(wide)
+	in.narrow, err2 = in.client.Limiter(narrow)
+	if err = errors.Join(err, err2); err != nil {
+		return nil, errors.Join(err, in.Close())
 	}
 	return in, nil
 }
 
 // Close implements [harness.Instance].
-func (in *instance) Close() error { return errors.Join(in.wide.close(), in.narrow.close()) }
+func (in *instance) Close() error { return in.client.Close() }
 
 // Round implements [harness.Instance].
 func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
@@ -125,11 +129,11 @@ func (in *instance) runCaller(ctx context.Context, keys []string, number int, ov
 		if in.load.timed {
 			began = time.Now()
 		}
-		ok, err := in.wide.take(ctx, keys[next])
+		d, err := in.wide(ctx, keys[next], 1)
 		if in.load.timed {
 			t.took = append(t.took, time.Since(began))
 		}
-		t.count(ok, err)
+		t.count(d.Allowed, err)
 		if next++; next == len(keys) {
 			next = 0
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit/redisstore"
 )
 
-// stack makes a store over client, and what ends it, if anything does.
-type stack func(client *redis.Client) (ratelimit.Store, func() error, error)
+// Stack makes a store over client, and what ends it, if anything does.
+type Stack func(client *redis.Client) (ratelimit.Store, func() error, error)
 
-// defaultStore returns redisstore with its default options.
-func defaultStore(client *redis.Client) (ratelimit.Store, func() error, error) {
+// DefaultStore returns redisstore with its default options.
+func DefaultStore(client *redis.Client) (ratelimit.Store, func() error, error) {
 	s, err := redisstore.New(client, redisstore.Options{Timeout: 5 * time.Second}) // the machine may be busy
 	return s, nil, err
 }
@@ -27,8 +27,9 @@ func unbatchedStore(client *redis.Client) (ratelimit.Store, func() error, error)
 	return s, nil, err
 }
 
-func prepaidStore(client *redis.Client) (ratelimit.Store, func() error, error) {
-	inner, _, err := defaultStore(client)
+// PrepaidStore returns a store that takes units in advance.
+func PrepaidStore(client *redis.Client) (ratelimit.Store, func() error, error) {
+	inner, _, err := DefaultStore(client)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,39 +40,27 @@ func prepaidStore(client *redis.Client) (ratelimit.Store, func() error, error) {
 	return l, l.Close, nil
 }
 
-// windowRule returns a rule such as most of the peers have.
-func windowRule(q quota) ratelimit.Rule {
-	return ratelimit.FixedWindow(int64(q.limit), q.per)
-}
+// A RuleFunc is a constructor of rules, such as [ratelimit.Per].
+type RuleFunc func(limit int64, per time.Duration) ratelimit.Rule
 
-// gcraRule returns a rule such as redis_rate and throttled have.
-func gcraRule(q quota) ratelimit.Rule {
-	return ratelimit.GCRA(int64(q.limit), q.per)
-}
-
-// ourContender returns a contender that calls a stack.
-func ourContender(name string, rule func(quota) ratelimit.Rule, make stack) contender {
-	return contender{name: name, sends: scripts, open: func(addr string, q quota) (limiter, error) {
+// Ours returns a contender that calls a stack.
+func Ours(name string, rule RuleFunc, make Stack) Contender {
+	return Contender{Name: name, sends: scripts, Open: func(addr string) (Client, error) {
 		client := newClient(addr)
 		s, end, err := make(client)
 		if err != nil {
-			return limiter{}, errors.Join(err, client.Close())
+			return Client{}, errors.Join(err, client.Close())
 		}
-		l, err := ratelimit.NewLimiter(s, rule(q))
-		if err != nil {
-			return limiter{}, errors.Join(err, client.Close())
+		closer := client.Close
+		if end != nil {
+			closer = func() error { return errors.Join(end(), client.Close()) }
 		}
-		return limiter{
-			take: func(ctx context.Context, key string) (bool, error) {
-				res, err := l.Take(ctx, key, 1)
-				return res.Allowed, err
-			},
-			close: func() error {
-				if end == nil {
-					return client.Close()
-				}
-				return errors.Join(end(), client.Close())
-			},
-		}, nil
+		return Client{Close: closer, Limiter: func(q Quota) (Take, error) {
+			l, err := ratelimit.NewLimiter(s, rule(int64(q.Limit), q.Per))
+			return func(ctx context.Context, key string, n int) (Decision, error) {
+				res, err := l.Take(ctx, key, int64(n))
+				return Decision{res.Allowed, int(res.Remaining)}, err
+			}, err
+		}}, nil
 	}}
 }

@@ -3,6 +3,7 @@ package decisions
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/go-chi/httprate"
 	httprateredis "github.com/go-chi/httprate-redis"
@@ -17,100 +18,117 @@ import (
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
 
-var peers = []contender{
-	{name: "redis_rate", open: openRedisRate, sends: scripts},
-	{name: "rueidislimiter", open: openRueidis, sends: scripts},
-	{name: "ulule", open: openUlule, sends: scripts},
-	{name: "go-redisstore", open: openGoRedisstore, sends: scripts},
+// Peers are the contenders of others.
+var Peers = []Contender{
+	{Name: "redis_rate", Open: openRedisRate, sends: scripts},
+	{Name: "rueidislimiter", Open: openRueidis, sends: scripts},
+	{Name: "ulule", Open: openUlule, sends: scripts},
+	{Name: "go-redisstore", Open: openGoRedisstore, sends: scripts, OneUnit: true},
 	// Each TIME goes with a GET.
-	{name: "throttled", open: openThrottled, sends: []string{"time", "time", "eval", "setnx", "expire"}},
-	{name: "httprate-redis", open: openHttprate, sends: []string{"mget", "multi", "incrby", "expire", "exec"}},
+	{Name: "throttled", Open: openThrottled, sends: []string{"time", "time", "eval", "setnx", "expire"}},
+	{Name: "httprate-redis", Open: openHttprate, sends: []string{"mget", "multi", "incrby", "expire", "exec"}},
 }
 
-func openRedisRate(addr string, q quota) (limiter, error) {
+func openRedisRate(addr string) (Client, error) {
 	client := newClient(addr)
 	l := redis_rate.NewLimiter(client)
-	limit := redis_rate.Limit{Rate: q.limit, Burst: q.limit, Period: q.per}
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		res, err := l.Allow(ctx, key, limit)
-		return err == nil && res.Allowed > 0, err
+	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
+		limit := redis_rate.Limit{Rate: q.Limit, Burst: q.Limit, Period: q.Per}
+		return func(ctx context.Context, key string, n int) (Decision, error) {
+			res, err := l.AllowN(ctx, key, limit, n)
+			if err != nil {
+				return Decision{}, err
+			}
+			return Decision{res.Allowed > 0, res.Remaining}, nil
+		}, nil
 	}}, nil
 }
 
-func openRueidis(addr string, q quota) (limiter, error) {
+func openRueidis(addr string) (Client, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 	if err != nil {
-		return limiter{}, err
-	}
-	l, err := rueidislimiter.NewRateLimiter(rueidislimiter.RateLimiterOption{
-		ClientBuilder: func(rueidis.ClientOption) (rueidis.Client, error) { return client, nil },
-		Limit:         q.limit, Window: q.per,
-	})
-	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
 	closer := func() error { client.Close(); return nil }
-	return limiter{close: closer, take: func(ctx context.Context, key string) (bool, error) {
-		res, err := l.Allow(ctx, key)
-		return res.Allowed, err
+	return Client{Close: closer, Limiter: func(q Quota) (Take, error) {
+		l, err := rueidislimiter.NewRateLimiter(rueidislimiter.RateLimiterOption{
+			ClientBuilder: func(rueidis.ClientOption) (rueidis.Client, error) { return client, nil },
+			Limit:         q.Limit, Window: q.Per,
+		})
+		return func(ctx context.Context, key string, n int) (Decision, error) {
+			res, err := l.AllowN(ctx, key, int64(n))
+			return Decision{res.Allowed, int(res.Remaining)}, err
+		}, err
 	}}, nil
 }
 
-func openUlule(addr string, q quota) (limiter, error) {
+func openUlule(addr string) (Client, error) {
 	client := newClient(addr)
 	store, err := ululeredis.NewStore(client)
 	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
-	l := ulule.New(store, ulule.Rate{Limit: int64(q.limit), Period: q.per})
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		res, err := l.Get(ctx, key)
-		return err == nil && !res.Reached, err
+	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
+		l := ulule.New(store, ulule.Rate{Limit: int64(q.Limit), Period: q.Per})
+		return func(ctx context.Context, key string, n int) (Decision, error) {
+			res, err := l.Increment(ctx, key, int64(n))
+			return Decision{err == nil && !res.Reached, int(res.Remaining)}, err
+		}, nil
 	}}, nil
 }
 
 // openGoRedisstore doesn't use its own pool, which keeps no connection.
-func openGoRedisstore(addr string, q quota) (limiter, error) {
+func openGoRedisstore(addr string) (Client, error) {
 	pool := &redis.Pool{MaxIdle: poolSize, MaxActive: poolSize, Wait: true, Dial: func() (redis.Conn, error) {
 		return redis.Dial("tcp", addr)
 	}}
-	store, err := redisstore.NewWithPool(&redisstore.Config{Tokens: uint64(q.limit), Interval: q.per}, pool)
-	if err != nil {
-		return limiter{}, err
-	}
-	return limiter{close: pool.Close, take: func(ctx context.Context, key string) (bool, error) {
-		_, _, _, ok, err := store.Take(ctx, key)
-		return ok, err
+	return Client{Close: pool.Close, Limiter: func(q Quota) (Take, error) {
+		store, err := redisstore.NewWithPool(&redisstore.Config{Tokens: uint64(q.Limit), Interval: q.Per}, pool)
+		return func(ctx context.Context, key string, _ int) (Decision, error) {
+			_, remaining, _, ok, err := store.Take(ctx, key)
+			return Decision{ok, int(remaining)}, err
+		}, err
 	}}, nil
 }
 
-func openThrottled(addr string, q quota) (limiter, error) {
+func openThrottled(addr string) (Client, error) {
 	client := newClient(addr)
 	store, err := goredisstore.NewCtx(client, "throttled:")
 	if err != nil {
-		return limiter{}, err
+		return Client{}, err
 	}
-	rate := throttled.RateQuota{MaxRate: throttled.PerDuration(q.limit, q.per), MaxBurst: q.limit - 1}
-	l, err := throttled.NewGCRARateLimiterCtx(store, rate)
-	if err != nil {
-		return limiter{}, err
-	}
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		limited, _, err := l.RateLimitCtx(ctx, key, 1)
-		return err == nil && !limited, err
+	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
+		rate := throttled.RateQuota{MaxRate: throttled.PerDuration(q.Limit, q.Per), MaxBurst: q.Limit - 1}
+		l, err := throttled.NewGCRARateLimiterCtx(store, rate)
+		return func(ctx context.Context, key string, n int) (Decision, error) {
+			limited, res, err := l.RateLimitCtx(ctx, key, n)
+			return Decision{err == nil && !limited, res.Remaining}, err
+		}, err
 	}}, nil
 }
 
-func openHttprate(addr string, q quota) (limiter, error) {
+func openHttprate(addr string) (Client, error) {
 	client := newClient(addr)
-	counter := httprateredis.WithRedisLimitCounter(&httprateredis.Config{Client: client, WindowLength: q.per, FallbackDisabled: true})
-	l := httprate.NewRateLimiter(q.limit, q.per, counter, httprate.WithErrorHandler(recordError))
-	return limiter{close: client.Close, take: func(ctx context.Context, key string) (bool, error) {
-		w := &answer{header: http.Header{}}
-		r := (&http.Request{}).WithContext(ctx)
-		limited := l.OnLimit(w, r, key)
-		return w.err == nil && !limited, w.err
+	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
+		counter := httprateredis.WithRedisLimitCounter(&httprateredis.Config{Client: client, WindowLength: q.Per, FallbackDisabled: true})
+		return TakeOfHttprate(httprate.NewRateLimiter(q.Limit, q.Per, counter, httprate.WithErrorHandler(recordError))), nil
 	}}, nil
+}
+
+// TakeOfHttprate returns the takes of a limiter of httprate, which is made for handlers.
+func TakeOfHttprate(l *httprate.RateLimiter) Take {
+	return func(ctx context.Context, key string, n int) (Decision, error) {
+		w := &answer{header: http.Header{}}
+		if n != 1 {
+			ctx = httprate.WithIncrement(ctx, n)
+		}
+		limited := l.OnLimit(w, (&http.Request{}).WithContext(ctx), key)
+		if w.err != nil {
+			return Decision{}, w.err
+		}
+		remaining, err := strconv.Atoi(w.header.Get("X-RateLimit-Remaining"))
+		return Decision{!limited, remaining}, err
+	}
 }
 
 // answer is where httprate writes.

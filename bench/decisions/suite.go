@@ -10,6 +10,7 @@ import (
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/rig"
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
 const many = 16384 // keys
@@ -40,18 +41,18 @@ type load struct {
 type group struct {
 	name       string
 	loads      []string // many, hot
-	contenders []contender
+	contenders []Contender
 }
 
 var both = []string{"many", "hot"}
 
 var groups = []group{
-	{"plain", both, slices.Concat([]contender{ourContender("store", windowRule, defaultStore), ourContender("store, GCRA", gcraRule, defaultStore), ourContender("one call each", windowRule, unbatchedStore)}, peers, floors)},
-	{"lease", both[1:], slices.Concat([]contender{ourContender("lease", windowRule, prepaidStore), ourContender("store", windowRule, defaultStore)}, peers)},
+	{"plain", both, slices.Concat([]Contender{Ours("store", ratelimit.FixedWindow, DefaultStore), Ours("store, GCRA", ratelimit.GCRA, DefaultStore), Ours("one call each", ratelimit.FixedWindow, unbatchedStore)}, Peers, floors)},
+	{"lease", both[1:], slices.Concat([]Contender{Ours("lease", ratelimit.FixedWindow, PrepaidStore), Ours("store", ratelimit.FixedWindow, DefaultStore)}, Peers)},
 }
 
 // alone is one caller's latency.
-var alone = group{name: "idle", contenders: slices.Concat([]contender{ourContender("store", windowRule, defaultStore), ourContender("one call each", windowRule, unbatchedStore)}, peers)}
+var alone = group{name: "idle", contenders: slices.Concat([]Contender{Ours("store", ratelimit.FixedWindow, DefaultStore), Ours("one call each", ratelimit.FixedWindow, unbatchedStore)}, Peers)}
 
 // Suite returns the suite.
 func Suite() harness.Suite {
@@ -110,7 +111,7 @@ func (g *group) run(ctx context.Context, r *harness.Run, p plan, addr string, cl
 func (g *group) newContenders(addr string, client *redis.Client, l load, length time.Duration) []harness.Contender {
 	var list []harness.Contender
 	for i, c := range g.contenders {
-		list = append(list, harness.Contender{Name: c.name, Ours: i == 0, Start: func(context.Context) (harness.Instance, error) {
+		list = append(list, harness.Contender{Name: c.Name, Ours: i == 0, Start: func(context.Context) (harness.Instance, error) {
 			return openInstance(c, addr, client, l, length)
 		}})
 	}
