@@ -35,6 +35,9 @@ func TestTablesNameTheSourceOfTheirFigures(t *testing.T) {
 			continue
 		}
 		suite, _, _ := strings.Cut(section, "\n")
+		if suite == "faults" { // package faults has a test of its own
+			continue
+		}
 		rec, err := record.Read(record.Path("results", suite, false))
 		require.NoError(t, err)
 		paragraphs := strings.Split(strings.TrimSpace(section), "\n\n")

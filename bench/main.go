@@ -6,6 +6,7 @@
 //	go run . [-suite NAME] -stale  list the suites whose code is newer than their figures
 //	go run . -plot                 draw results/ as SVG
 //	go run . -algorithms           compute how exact the rules of package ratelimit are
+//	go run . -faults               look for known faults of the programs
 //
 // Run it in its own directory.
 package main
@@ -27,6 +28,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/counter"
 	"github.com/lazyreq/lazyreq/bench/decisions"
 	"github.com/lazyreq/lazyreq/bench/denycache"
+	"github.com/lazyreq/lazyreq/bench/faults"
 	"github.com/lazyreq/lazyreq/bench/harness"
 	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
@@ -54,6 +56,7 @@ var suites = []harness.Suite{
 type options struct {
 	suite                           string
 	quick, stale, plots, algorithms bool
+	faults                          bool
 }
 
 func main() {
@@ -64,6 +67,7 @@ func main() {
 	flag.BoolVar(&o.stale, "stale", false, "list the suites whose code has changed since their figures were taken")
 	flag.BoolVar(&o.plots, "plot", false, "draw the results in ../docs/plots")
 	flag.BoolVar(&o.algorithms, "algorithms", false, "compute the tables and pictures of ../docs/algorithms.md")
+	flag.BoolVar(&o.faults, "faults", false, "look for known faults and print the table of ../docs/benchmarks.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx, bench{results: "results", out: os.Stdout, progress: os.Stderr})
@@ -83,6 +87,8 @@ func (o options) run(ctx context.Context, b bench) error {
 		return err
 	case o.algorithms:
 		return algorithms.Run(b.out, "../docs/algorithms")
+	case o.faults:
+		return faults.Run(ctx, b.out, b.progress)
 	case o.plots:
 		return plot.All(b.results, "../docs/plots")
 	case o.stale:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -124,4 +125,9 @@ func TestUnknownSuite(t *testing.T) {
 		require.ErrorContains(t, o.run(t.Context(), bench{}),
 			"-suite nope: unknown suite, want one of property, counter, server, session, prefetch, redis, denycache, params, proxy")
 	}
+}
+
+func TestFaultsNeedRedis(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	require.ErrorIs(t, options{faults: true}.run(t.Context(), bench{}), exec.ErrNotFound)
 }

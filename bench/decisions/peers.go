@@ -111,24 +111,20 @@ func openHttprate(addr string) (Client, error) {
 	client := newClient(addr)
 	return Client{Close: client.Close, Limiter: func(q Quota) (Take, error) {
 		counter := httprateredis.WithRedisLimitCounter(&httprateredis.Config{Client: client, WindowLength: q.Per, FallbackDisabled: true})
-		return TakeOfHttprate(httprate.NewRateLimiter(q.Limit, q.Per, counter, httprate.WithErrorHandler(recordError))), nil
+		l := httprate.NewRateLimiter(q.Limit, q.Per, counter, httprate.WithErrorHandler(recordError))
+		return func(ctx context.Context, key string, n int) (Decision, error) {
+			w := &answer{header: http.Header{}}
+			if n != 1 {
+				ctx = httprate.WithIncrement(ctx, n)
+			}
+			limited := l.OnLimit(w, (&http.Request{}).WithContext(ctx), key)
+			if w.err != nil {
+				return Decision{}, w.err
+			}
+			remaining, err := strconv.Atoi(w.header.Get("X-RateLimit-Remaining"))
+			return Decision{!limited, remaining}, err
+		}, nil
 	}}, nil
-}
-
-// TakeOfHttprate returns the takes of a limiter of httprate, which is made for handlers.
-func TakeOfHttprate(l *httprate.RateLimiter) Take {
-	return func(ctx context.Context, key string, n int) (Decision, error) {
-		w := &answer{header: http.Header{}}
-		if n != 1 {
-			ctx = httprate.WithIncrement(ctx, n)
-		}
-		limited := l.OnLimit(w, (&http.Request{}).WithContext(ctx), key)
-		if w.err != nil {
-			return Decision{}, w.err
-		}
-		remaining, err := strconv.Atoi(w.header.Get("X-RateLimit-Remaining"))
-		return Decision{!limited, remaining}, err
-	}
 }
 
 // answer is where httprate writes.

@@ -42,5 +42,21 @@ func openGorilla(addr string) (http.Handler, func() error, error) {
 		s.Values["visits"] = n + 1
 		return s.Save(r, w)
 	}))
+	mux.HandleFunc("POST /put", with(func(w http.ResponseWriter, r *http.Request, s *sessions.Session) error {
+		s.Values[r.URL.RawQuery] = goods
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return err
+		}
+		return s.Save(r, w)
+	}))
+	mux.HandleFunc("GET /get", with(func(w http.ResponseWriter, r *http.Request, s *sessions.Session) error {
+		value, _ := s.Values[r.URL.RawQuery].(string)
+		_, err := io.WriteString(w, value)
+		return err
+	}))
+	mux.HandleFunc("POST /logout", with(func(w http.ResponseWriter, r *http.Request, s *sessions.Session) error {
+		s.Options.MaxAge = -1
+		return s.Save(r, w)
+	}))
 	return mux, store.Close, nil
 }

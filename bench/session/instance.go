@@ -28,8 +28,8 @@ type instance struct {
 	cookies [visitors]string
 }
 
-func openInstance(c contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
-	handler, closer, err := c.open(addr)
+func openInstance(c Contender, addr string, client *redis.Client, l load, length time.Duration) (*instance, error) {
+	handler, closer, err := c.Open(addr)
 	if err != nil {
 		return nil, err
 	}

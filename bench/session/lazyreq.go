@@ -47,5 +47,32 @@ func openLazyreq(addr string) (http.Handler, func() error, error) {
 	srv.HandleFunc("POST /visit", func(_ http.ResponseWriter, req *server.Request) error {
 		return visits.Add(req.Context(), 1)
 	})
+	srv.HandleFunc("POST /put", put)
+	srv.HandleFunc("GET /get", func(w http.ResponseWriter, req *server.Request) error {
+		value, err := session.NewField[string](req.URL.RawQuery).Get(req.Context())
+		if err == nil {
+			_, err = io.WriteString(w, value)
+		}
+		return err
+	})
+	srv.HandleFunc("POST /logout", func(_ http.ResponseWriter, req *server.Request) error {
+		s, err := session.From(req.Context())
+		if err != nil {
+			return err
+		}
+		return s.Destroy()
+	})
 	return srv, client.Close, nil
+}
+
+// put loads the session first, as the others do: with the name of the visitor.
+func put(_ http.ResponseWriter, req *server.Request) error {
+	if _, err := user.Get(req.Context()); err != nil {
+		return err
+	}
+	if err := session.NewField[string](req.URL.RawQuery).Set(req.Context(), goods); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, req.Body)
+	return err
 }

@@ -32,5 +32,17 @@ func openSCS(addr string) (http.Handler, func() error, error) {
 	mux.HandleFunc("POST /visit", func(_ http.ResponseWriter, r *http.Request) {
 		sessions.Put(r.Context(), "visits", sessions.GetInt(r.Context(), "visits")+1)
 	})
+	mux.HandleFunc("POST /put", func(_ http.ResponseWriter, r *http.Request) {
+		sessions.Put(r.Context(), r.URL.RawQuery, goods)
+		_, _ = io.Copy(io.Discard, r.Body)
+	})
+	mux.HandleFunc("GET /get", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, sessions.GetString(r.Context(), r.URL.RawQuery))
+	})
+	mux.HandleFunc("POST /logout", func(w http.ResponseWriter, r *http.Request) {
+		if err := sessions.Destroy(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 	return sessions.LoadAndSave(mux), client.Close, nil
 }

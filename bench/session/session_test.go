@@ -14,7 +14,7 @@ import (
 	"github.com/lazyreq/lazyreq/internal/testhost"
 )
 
-func instanceOf(t *testing.T, s *testhost.Redis, c contender, l load) *instance {
+func instanceOf(t *testing.T, s *testhost.Redis, c Contender, l load) *instance {
 	client := rig.NewClient(s.Addr, 0)
 	in, err := openInstance(c, s.Addr, client, l, 100*time.Millisecond)
 	require.NoError(t, err)
@@ -26,11 +26,11 @@ func TestRoundsOfAll(t *testing.T) {
 	s := testhost.StartRedis(t)
 	for _, l := range cases {
 		commands := map[string]float64{}
-		for _, c := range contenders {
+		for _, c := range Contenders {
 			values, err := instanceOf(t, s, c, l).Round(t.Context())
-			require.NoError(t, err, "%s %s", c.name, l.name)
-			require.Positive(t, values["throughput"], "%s %s", c.name, l.name)
-			commands[c.name] = values["redis commands per request"]
+			require.NoError(t, err, "%s %s", c.Name, l.name)
+			require.Positive(t, values["throughput"], "%s %s", c.Name, l.name)
+			commands[c.Name] = values["redis commands per request"]
 		}
 		if l.name == "10% read" {
 			require.Greater(t, commands["scs"], 9*commands["lazyreq"], "%s: %v", l.name, commands)
@@ -40,12 +40,12 @@ func TestRoundsOfAll(t *testing.T) {
 
 func TestWrongAnswerIsNoticed(t *testing.T) {
 	s := testhost.StartRedis(t)
-	for _, c := range contenders {
+	for _, c := range Contenders {
 		in := instanceOf(t, s, c, load{"all", 10, 0})
 		require.NoError(t, in.prepare(t.Context()))
-		require.NoError(t, in.request(t.Context(), 1), c.name)
+		require.NoError(t, in.request(t.Context(), 1), c.Name)
 		require.NoError(t, in.redis.FlushAll(t.Context()).Err())
-		require.ErrorIs(t, in.request(t.Context(), 1), harness.ErrWrong, c.name)
+		require.ErrorIs(t, in.request(t.Context(), 1), harness.ErrWrong, c.Name)
 	}
 	in := &instance{handler: http.NotFoundHandler()}
 	_, err := in.ask(t.Context(), "GET", "/", "")

@@ -38,19 +38,26 @@ var metrics = []harness.Metric{
 	{Name: "server cpu per request", Unit: "µs"},
 }
 
-// contender makes a handler of these routes, on the Redis at addr:
+// Contender makes a handler of these routes, on the Redis at addr:
 //
-//	POST /login  begins a session of the visitor in the query
-//	GET /light   responds "light", and needs no session
-//	GET /me      responds with the visitor's name
-//	POST /visit  counts a visit in the session
-type contender struct {
-	name string
+//	POST /login   begins a session of the visitor in the query
+//	GET /light    responds "light", and needs no session
+//	GET /me       responds with the visitor's name
+//	POST /visit   counts a visit in the session
+//
+// The suite does not use these:
+//
+//	POST /put     sets the value that the query names, reads the body, and then saves the session
+//	GET /get      responds with the value that the query names
+//	POST /logout  ends the session
+type Contender struct {
+	Name string
 	ours bool
-	open func(addr string) (http.Handler, func() error, error)
+	Open func(addr string) (http.Handler, func() error, error)
 }
 
-var contenders = []contender{
+// Contenders are all of them, ours first.
+var Contenders = []Contender{
 	{"lazyreq", true, openLazyreq},
 	{"scs", false, openSCS},
 	{"gorilla", false, openGorilla},
@@ -73,8 +80,8 @@ func run(ctx context.Context, r *harness.Run) error {
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
 		for _, l := range cases {
 			var list []harness.Contender
-			for _, c := range contenders {
-				list = append(list, harness.Contender{Name: c.name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
+			for _, c := range Contenders {
+				list = append(list, harness.Contender{Name: c.Name, Ours: c.ours, Start: func(context.Context) (harness.Instance, error) {
 					return openInstance(c, addr, client, l, length)
 				}})
 			}
