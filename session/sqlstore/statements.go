@@ -76,8 +76,9 @@ func newStatements(d Dialect, table string) statements {
 			"VALUES ($1, $2, $2, 0, {now}, {now}, {now}, {now} + $3, $4, $5, $6) ON CONFLICT (locator) DO NOTHING"),
 		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, bound = $6, expires = $7, " +
 			"user_name = $8, remembered = $9, fields = $10 WHERE locator = $1"),
-		endOldest: r.Replace("DELETE FROM {table} WHERE user_name = $1 AND locator IN (SELECT locator FROM {table} WHERE user_name = $1 " +
-			"AND expires > {now} ORDER BY locator = $2 DESC, bound DESC LIMIT 1000000 OFFSET $3)"),
+		// Expired sessions don't count, but longer limits would let them load again.
+		endOldest: r.Replace("DELETE FROM {table} WHERE user_name = $1 AND (expires <= {now} OR locator IN (SELECT locator FROM {table} " +
+			"WHERE user_name = $1 AND expires > {now} ORDER BY locator = $2 DESC, bound DESC LIMIT 1000000 OFFSET $3))"),
 		remove: r.Replace("DELETE FROM {table} WHERE locator = $1"),
 		list:   r.Replace("SELECT " + columns + " FROM {table} WHERE user_name = $1"),
 		revoke: r.Replace("DELETE FROM {table} WHERE locator = $1 AND user_name = $2"),

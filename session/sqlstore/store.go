@@ -9,8 +9,9 @@
 // change locks the row, so that no write is lost and nothing brings back a destroyed session. Times are those of the
 // database.
 //
-// PostgreSQL 13 and SQLite 3.35, or later, are supported. A SQLite database needs a busy timeout, because it has only
-// one writer at a time, and should be in WAL mode, in which readers do not wait for the writer.
+// PostgreSQL 13 and SQLite 3.35, or later, are supported. In PostgreSQL, the default isolation of transactions must be
+// READ COMMITTED, as in a new database: with others, concurrent calls can fail. A SQLite database needs a busy timeout,
+// because it has only one writer at a time, and should be in WAL mode, in which readers do not wait for the writer.
 //
 // The table holds only digests of the secrets. It also holds the values, which are not encrypted. Expired sessions
 // count as missing, and stay in the table until the application calls [Store.DeleteExpired].
@@ -237,10 +238,10 @@ func (s *Store) List(ctx context.Context, user string, lim storage.Limits) ([]st
 
 // Revoke implements session.Store.
 func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Locator) bool) (int, error) {
-	var locators []storage.Locator
+	counts := map[storage.Locator]bool{} // false if the session has expired, but longer limits would let it load again
 	err := s.forEach(ctx, user, func(r *row) {
-		if r.now < r.expires && match(r.locator) {
-			locators = append(locators, r.locator)
+		if match(r.locator) {
+			counts[r.locator] = r.now < r.expires
 		}
 	})
 	if err != nil {
@@ -249,12 +250,12 @@ func (s *Store) Revoke(ctx context.Context, user string, match func(storage.Loca
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	revoked := 0
-	for _, l := range locators {
+	for l, count := range counts {
 		done, err := s.db.ExecContext(ctx, s.stmt.revoke, l[:], []byte(user))
 		if err != nil {
 			return revoked, wrap(ctx, "revoke", err)
 		}
-		if n, _ := done.RowsAffected(); n > 0 {
+		if n, _ := done.RowsAffected(); n > 0 && count {
 			revoked++
 		}
 	}
@@ -274,11 +275,12 @@ func (s *Store) forEach(ctx context.Context, user string, f func(*row)) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r, err := scanRow(rows)
-		if err != nil {
+		switch r, err := scanRow(rows); {
+		case err == nil:
+			f(r)
+		case !errors.Is(err, storage.ErrCorrupt): // a corrupt row counts as missing
 			return wrap(ctx, "list", err)
 		}
-		f(r)
 	}
 	return wrap(ctx, "list", rows.Err())
 }

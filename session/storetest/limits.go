@@ -149,3 +149,21 @@ func testBindDecidesRemember(t *testing.T, s *subject) {
 	s.requireGone(t, i)
 	s.requireListed(t, "ada", again)
 }
+
+// testExpiredSessionsEnd checks that Revoke and MaxPerUser remove expired sessions. Longer limits must not let them load
+// again.
+func testExpiredSessionsEnd(t *testing.T, s *subject) {
+	var expired []id
+	for _, user := range []string{"ada", "bob"} {
+		d := s.newDelta(newID(), nil)
+		d.Create, d.Bind, d.Limits.Idle = true, user, s.units(2)
+		requireNoError(t, s.store.Commit(t.Context(), d))
+		expired = append(expired, id{d.Locator, d.Digest})
+	}
+	s.advance(t, 3)
+	s.requireRevoked(t, 0, "ada")
+	s.requireListed(t, "bob", s.enter(t, "bob", 1))
+	for _, i := range expired {
+		s.requireGone(t, i)
+	}
+}

@@ -82,6 +82,7 @@ var cases = []testCase{
 	{"use doesn't extend the absolute limit", testAbsoluteLimit},
 	{"a remembered session outlives the others", testRememberedSession},
 	{"the limit of remembered sessions applies as it is now", testChangedRememberedLimit},
+	{"longer limits do not bring back a revoked session", testExpiredSessionsEnd},
 	{"binding decides again whether a session is remembered", testBindDecidesRemember},
 	{"an ended context has no effect", testEndedContext},
 	{"1,000 commits of one field each are all kept", testConcurrentFields},

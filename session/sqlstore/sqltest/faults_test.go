@@ -103,7 +103,8 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
-// A row that another program has changed counts as missing for a manager.
+// A row that another program has changed counts as missing for a manager. The user's other sessions can be listed and
+// revoked.
 func TestCorruptRow(t *testing.T) {
 	db := openSQLite(t)
 	s := db.store(t, sqlstore.Options{})
@@ -115,6 +116,15 @@ func TestCorruptRow(t *testing.T) {
 		require.ErrorIs(t, err, storage.ErrCorrupt, change)
 		require.ErrorIs(t, s.Commit(t.Context(), setting("a", "b")), storage.ErrCorrupt)
 		require.ErrorIs(t, s.Destroy(t.Context(), locator, digest), storage.ErrCorrupt)
+		intact := setting("name", "eve")
+		intact.Locator, intact.Create, intact.Bind = storage.Locator{9}, true, secretUser
+		require.NoError(t, s.Commit(t.Context(), intact))
+		entries, err := s.List(t.Context(), secretUser, limits)
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		n, err := s.Revoke(t.Context(), secretUser, func(storage.Locator) bool { return true })
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
 		_, err = db.Exec("DELETE FROM sessions")
 		require.NoError(t, err)
 	}
