@@ -9,6 +9,9 @@ import (
 // Cookie configures the session's cookie. The zero value means "__Host-session; Path=/; HttpOnly; Secure;
 // SameSite=Lax" without Domain and Max-Age. Browsers return that cookie only to this host, only over TLS, and only
 // until they end.
+//
+// After a change of Domain, Path or Partitioned, browsers send both the old cookie and the new one. A request with two
+// different tokens has no session, so change Name at the same time.
 type Cookie struct {
 	// Name is the cookie's name. Default: "__Host-session", or "session" with Insecure. A name that begins with
 	// __Host-, __Secure-, __Http- or __Host-Http- must follow the rules that browsers have for it.

@@ -25,7 +25,8 @@ type Options struct {
 	// AbsoluteTimeout ends a session this long after its creation. Nothing extends it. Default: 24 hours.
 	AbsoluteTimeout time.Duration
 	// RememberFor, if set, replaces IdleTimeout and AbsoluteTimeout for the sessions of [Session.Remember]. It is at
-	// least AbsoluteTimeout, and at most 400 days, which is the longest time for which browsers keep a cookie.
+	// least AbsoluteTimeout, and at most 400 days, which is the longest time for which browsers keep a cookie. Servers
+	// without it, such as those with the earlier release, end these sessions by the other timeouts.
 	RememberFor time.Duration
 	// MaxBytes limits the size of a session, which is the number of bytes in the names and encoded values, plus 64
 	// for each field. A write that would exceed it fails with ErrTooLarge. Each request checks the session as it sees

@@ -21,7 +21,8 @@ type Info struct {
 	lookup  func(name string) storage.Value // a function, because formatting shows only its address
 }
 
-// List returns the sessions that are bound to user, with the newest first. It can be called outside of a request.
+// List returns the sessions that are bound to user, with the newest first. It can be called outside of a request. It may
+// remove a session that has ended by the timeouts of m, so m needs the timeouts of the servers.
 func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
 	if user == "" {
 		return nil, ErrNotBound
