@@ -123,7 +123,7 @@ func (*logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 	return l.unitsSince(now - interval)
 }
 
-// refund subtracts the units from the sums of their event and all later events.
+// refund subtracts the units from the sums of their event and all later events. It removes the event if it has no more units.
 func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
 	l := eventsOf(s)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
@@ -133,11 +133,13 @@ func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bo
 	if i == l.count || l.timeOf(i) != c.At || l.unitsThrough(i)-l.unitsBefore(i) < c.N {
 		return false
 	}
-	for ; i < l.count; i++ {
-		l.set(i, l.timeOf(i), l.unitsThrough(i)-c.N)
+	removed := 0
+	if l.unitsThrough(i)-l.unitsBefore(i) == c.N {
+		removed = 1
 	}
-	for l.count > 0 && l.total() == l.unitsBefore(l.count-1) { // removes empty events at the end
-		l.setCount(l.count - 1)
+	for ; i+removed < l.count; i++ {
+		l.set(i, l.timeOf(i+removed), l.unitsThrough(i+removed)-c.N)
 	}
+	l.setCount(l.count - removed)
 	return true
 }
