@@ -107,12 +107,22 @@ func (p *boundPolicy) resolveTake(ctx context.Context) (*charge, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(t.rules, Rule.concurrent) { // the receipt is needed even if the client leaves now
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTime)
+		defer cancel()
+		ctx = limited
+	}
 	res, err := t.run(ctx, t.op(Take, n))
 	_ = p.propertyKeys().count.Invalidate(ctx) // fails only if the request is over
 	if err != nil {
 		return nil, err
 	}
-	return &charge{terms: t, res: res}, nil
+	c := &charge{terms: t, res: res}
+	if held := c.removeHeld(); len(held) > 0 {
+		request := reqctx.From(ctx)
+		request.OnClose(func() error { return p.release(request, held) })
+	}
+	return c, nil
 }
 
 func (p *boundPolicy) resolveCount(ctx context.Context) (int64, error) { return p.of.CountIn(ctx, 0) }

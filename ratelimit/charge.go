@@ -80,7 +80,14 @@ func (c *charge) refund(ctx context.Context) (bool, error) {
 			return
 		}
 		c.after.Store(&back)
-		c.refunded = back.Allowed
+		for i, r := range c.rules {
+			if r.concurrent() {
+				continue
+			}
+			if c.refunded = back.ofRule(i).Allowed; !c.refunded {
+				break
+			}
+		}
 	})
 	return c.refunded, c.refundErr
 }

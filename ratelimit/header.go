@@ -65,8 +65,9 @@ func (c *charge) writeLimits(h http.Header) {
 	}
 }
 
-// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w if the window is not
-// a number of whole seconds. It omits rules that only count, and rules that res marks as only tried out. res may be nil.
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w for a [Concurrent],
+// and if the window is not a number of whole seconds. It omits rules that only count, and rules that res marks as only tried
+// out. res may be nil.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 	for i, r := range rules {
 		if r.Limit() == 0 || res != nil && res.ofRule(i).Source == FromShadow {
@@ -74,10 +75,14 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 		}
 		b = p.appendItem(b, r, len(rules) == 1)
 		b = appendInteger(append(b, ";q="...), r.Limit())
-		if p.Unit != "" {
-			b = append(append(append(b, `;qu="`...), p.Unit...), '"')
+		unit := p.Unit
+		if r.concurrent() {
+			unit = "concurrent-requests"
 		}
-		if r.Per()%time.Second == 0 {
+		if unit != "" {
+			b = append(append(append(b, `;qu="`...), unit...), '"')
+		}
+		if r.Per()%time.Second == 0 && !r.concurrent() {
 			b = appendInteger(append(b, ";w="...), int64(r.Per()/time.Second))
 		}
 	}
@@ -85,7 +90,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 }
 
 // limitField returns a list such as "ip";r=0;t=18. r is the number of remaining units, and t the seconds until more units,
-// or enough units for the take, are available.
+// or enough units for the take, are available. A [Concurrent] has no t, because its units may come back at any moment.
 func (t *terms) limitField(res *Result) string {
 	b := make([]byte, 0, 96)
 	for i, r := range t.rules {
@@ -99,7 +104,9 @@ func (t *terms) limitField(res *Result) string {
 		}
 		b = t.policy.appendItem(b, r, len(t.rules) == 1)
 		b = appendInteger(append(b, ";r="...), min(one.Remaining, r.Limit())) // a GCRA's burst may be larger than its limit
-		b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
+		if !r.concurrent() {
+			b = appendInteger(append(b, ";t="...), problem.Seconds(wait))
+		}
 	}
 	return string(b)
 }

@@ -28,7 +28,7 @@ func newRule(l layout.Layout, err string) Rule {
 	if err != "" {
 		return invalidRule(err)
 	}
-	l.Burst, l.Name = l.Limit, periodName(layout.Duration(l.Per))
+	l.Burst, l.Name = l.Limit, defaultName(&l)
 	l.SetID()
 	return changed(l, "")
 }
@@ -49,6 +49,14 @@ func changed(l layout.Layout, err string) Rule {
 		l.Expiry = (l.Burst*l.Per-1)/l.Limit + 1
 	}
 	return Rule{layout.Intern(l)}
+}
+
+// defaultName returns the name of a rule without [Rule.WithName].
+func defaultName(l *layout.Layout) string {
+	if l.Concurrent {
+		return "concurrent"
+	}
+	return periodName(layout.Duration(l.Per))
 }
 
 // periodName returns per in hours, seconds, milliseconds or microseconds, in the largest unit that divides it.
@@ -74,7 +82,7 @@ func (r Rule) Err() error {
 	return option.Errorf("ratelimit", field, "%s", reason)
 }
 
-// Name returns the name chosen by [Rule.WithName], or else the Per, such as "60s" or "24h".
+// Name returns the name chosen by [Rule.WithName], or else the Per, such as "60s" or "24h", or "concurrent".
 func (r Rule) Name() string { return r.Layout().Name }
 
 // Algorithm returns "buckets", "log", "window" or "gcra"; "" for an invalid rule.
@@ -87,7 +95,7 @@ func (r Rule) Limit() int64 { return r.Layout().Limit }
 // Burst returns the largest number of units that can pass at once.
 func (r Rule) Burst() int64 { return r.Layout().Burst }
 
-// Per returns the interval to which the limit applies.
+// Per returns the interval to which the limit applies, or the life of a [Concurrent].
 func (r Rule) Per() time.Duration { return layout.Duration(r.Layout().Per) }
 
 // Interval returns the length of a bucket, or 0 if the rule has no buckets.
@@ -124,6 +132,9 @@ func (r Rule) String() string {
 	if l.Limit > 0 {
 		limit = fmt.Sprintf("%d per %v", l.Limit, r.Per())
 	}
+	if l.Concurrent {
+		limit = fmt.Sprintf("%d at a time, for %v at most", l.Limit, r.Per())
+	}
 	if l.OwnBurst {
 		limit += fmt.Sprintf(", burst %d", l.Burst)
 	}
@@ -152,7 +163,7 @@ func (r Rule) WithoutLimit() Rule {
 	l := *r.Layout()
 	l.Limit, l.Burst = 0, 0
 	switch {
-	case l.Algorithm != layout.Buckets && l.Algorithm != layout.Log:
+	case l.Algorithm != layout.Buckets && l.Algorithm != layout.Log || l.Concurrent:
 		return changed(l, "Rule.Limit is missing, and only buckets and logs count without one")
 	case l.BlockAfter > 0:
 		return changed(l, "Rule.Limit is missing, and a Block needs one")
@@ -202,7 +213,7 @@ func (r Rule) WithName(name string) Rule {
 		return changed(l, fmt.Sprintf("Rule.Name is %q, want %s", name, option.NameSyntax))
 	}
 	if l.Name, l.Named = name, name != ""; name == "" {
-		l.Name = periodName(r.Per())
+		l.Name = defaultName(&l)
 	}
 	l.SetID()
 	return changed(l, "")
@@ -212,7 +223,7 @@ func (r Rule) WithName(name string) Rule {
 // the same, but the counter is a different one.
 func (r Rule) WithStream() Rule {
 	l := *r.Layout()
-	if l.Algorithm != layout.Log {
+	if l.Algorithm != layout.Log || l.Concurrent {
 		return changed(l, "Rule.Stream is for a SlidingLog only")
 	}
 	l.Stream = true

@@ -167,6 +167,25 @@ func TestDenialOfAGroupIsRepeated(t *testing.T) {
 	require.True(t, d.do(1, group...)[0].Allowed)
 }
 
+// TestDenialsOfAConcurrentAreNotRepeated releases units in another process, which the cache cannot see.
+func TestDenialsOfAConcurrentAreNotRepeated(t *testing.T) {
+	r, day := ratelimit.Concurrent(1), ratelimit.SlidingLog(2, 24*time.Hour)
+	d := newDenyTest(t, DenyCacheOptions{})
+	held := d.take(1, r, 1)
+	require.False(t, d.take(1, r, 1).Allowed)
+	group := []ratelimit.Op{take(r, "k", 1), take(day, "k", 1)}
+	require.False(t, d.do(1, group...)[0].Allowed)
+	_, err := d.spy.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: held.Receipt})
+	require.NoError(t, err)
+	require.True(t, d.do(1, group...)[0].Allowed)
+
+	group[0] = take(r.WithLimit(3), "k", 1)
+	require.True(t, d.take(1, day, 1).Allowed)
+	require.False(t, d.do(1, group...)[0].Allowed)
+	require.True(t, d.do(0, group...)[1].Violated, "a denial by another rule is repeated")
+	require.True(t, d.take(1, group[0].Rule, 2).Allowed)
+}
+
 func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{MaxKeys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }

@@ -19,7 +19,7 @@ import (
 // used rarely has no allotment. The limit is never exceeded, because the store charges the units as if they were spent at
 // the end of the allotment (see [ratelimit.Op.ValidFor]). But throughput may be below the limit.
 //
-// Only single takes by rules without a Block spend allotments, and only the store denies. The result of such a take is
+// Only single takes by rules without a Block, other than Concurrent, spend allotments, and only the store denies. The result of such a take is
 // from [ratelimit.FromPrepaid]: Remaining is the number of units that the store had left plus the rest of the allotment.
 // Single peeks, counts and adds treat the allotments of this process as unused units. A Reset ends the allotments of the
 // key in this process only. A take may wait for an allotment, until its context ends or the call fails.
@@ -70,8 +70,8 @@ type terms struct {
 	capacity int64 // units that can be charged a lifetime ahead
 }
 
-// termsOf returns the terms of a rule, and false if it has no allotments: a Block has to take effect at once, and
-// other rules have too few units or too short a Per.
+// termsOf returns the terms of a rule, and false if it has no allotments: a Block has to take effect at once, a
+// Concurrent counts requests in progress, and other rules have too few units or too short a Per.
 func (o *PrepaidOptions) termsOf(r ratelimit.Rule) (terms, bool) {
 	t := terms{lifetime: min(o.Lifetime, r.Per()/20), capacity: r.Burst()}
 	if r.Algorithm() == "gcra" {
@@ -80,7 +80,7 @@ func (o *PrepaidOptions) termsOf(r ratelimit.Rule) (terms, bool) {
 	}
 	t.lifetime = t.lifetime.Truncate(time.Microsecond)
 	t.max = min(r.Burst()/o.Share, t.capacity)
-	return t, r.Block().After == 0 && t.lifetime >= minLifetime && t.max >= 2
+	return t, r.Block().After == 0 && !r.Layout().Concurrent && t.lifetime >= minLifetime && t.max >= 2
 }
 
 // prepaidLayer is the layer of PrepaidOptions. If both locks are held, keyState.mu is locked before mu.

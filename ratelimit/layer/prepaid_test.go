@@ -203,6 +203,7 @@ func TestAllotmentEndsWithItsBucketOrWindow(t *testing.T) {
 func TestRulesWithoutAllotments(t *testing.T) {
 	for name, r := range map[string]ratelimit.Rule{
 		"with a Block":      ratelimit.SlidingLog(1000, time.Minute).WithBlock(ratelimit.Block{After: 1, For: time.Minute}),
+		"concurrent":        ratelimit.Concurrent(1000),
 		"of few units":      ratelimit.SlidingLog(19, time.Minute),
 		"too short":         ratelimit.SlidingLog(1000, 19*time.Millisecond),
 		"of a short refill": ratelimit.GCRA(100_000, time.Minute).WithBurst(30),

@@ -74,7 +74,7 @@ func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) 
 	q := a.quota(s, r, n, now)
 	res.Limit, res.Remaining, res.Allowed = r.Limit, q.remaining, n <= q.remaining
 	if q.retry > 0 {
-		res.RetryAfter = layout.Duration(q.retry)
+		res.RetryAfter = (*storage.Layout)(r).RetryAfter(q.retry)
 	}
 	if q.reset > 0 {
 		res.ResetAfter = layout.Duration(q.reset)

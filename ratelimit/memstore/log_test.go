@@ -50,6 +50,25 @@ func TestLogsOfAllWidths(t *testing.T) {
 	}
 }
 
+// TestReleasedUnitsTakeNoMemory takes and refunds units many times, while an older and a newer charge stay.
+func TestReleasedUnitsTakeNoMemory(t *testing.T) {
+	h, r := newHand(), ratelimit.Concurrent(3)
+	m := newStore(t, Options{Clock: h.clock})
+	l := newLimiter(t, m, r)
+	take(t, m, r, "k", 1)
+	before := m.Bytes()
+	charged := take(t, m, r, "k", 1)
+	for range 10_000 {
+		h.advance(time.Millisecond)
+		newer := take(t, m, r, "k", 1)
+		ok, err := l.Refund(t.Context(), "k", charged)
+		require.NoError(t, err)
+		require.True(t, ok)
+		charged = newer
+	}
+	require.Equal(t, before, m.Bytes())
+}
+
 // TestPrepaidLogsOfAllWidths uses a Per that fits into 32 bits, and events up to an hour ahead that do not.
 func TestPrepaidLogsOfAllWidths(t *testing.T) {
 	h, r := newHand(), ratelimit.SlidingLog(1000, 71*time.Minute)

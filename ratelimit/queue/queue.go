@@ -29,7 +29,7 @@ type Options struct {
 	MaxWaiting int
 	// Bursts lets waiting callers pass as soon as the rule allows it. For example, many callers may pass when a fixed window
 	// begins. Otherwise, once quota is short, callers pass at an even pace: after a caller of n units, the next caller
-	// waits n × Per/Limit.
+	// waits n × Per/Limit. A Concurrent always has bursts.
 	Bursts bool
 }
 
@@ -65,6 +65,7 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 1024
 	}
+	o.Bursts = o.Bursts || rule.Layout().Concurrent
 	return &Queue{limiter: limiter, rule: rule, o: o, lines: map[string]*line{}}, nil
 }
 

@@ -117,6 +117,20 @@ func TestPaceOfARuleWithBursts(t *testing.T) {
 	}
 }
 
+// TestCallersWaitForReleases checks that callers of a Concurrent wait for a release and not for the end of a life.
+func TestCallersWaitForReleases(t *testing.T) {
+	withQueue(t, ratelimit.Concurrent(1), Options{}, func(t *testing.T, w *queueTest) {
+		held, err := w.Wait(t.Context(), "k", 1)
+		require.NoError(t, err)
+		w.start(t.Context(), 1, 1)
+		require.Empty(t, w.advance(1500*time.Millisecond))
+		released, err := w.limiter.Refund(t.Context(), "k", held)
+		require.NoError(t, err)
+		require.True(t, released)
+		require.Equal(t, []outcome{{1, 2 * time.Second, nil}}, w.advance(time.Second))
+	})
+}
+
 func TestLastUnitStartsThePace(t *testing.T) {
 	withQueue(t, window(5, time.Second), Options{}, func(t *testing.T, w *queueTest) {
 		w.spy.Hold = make(chan struct{})

@@ -39,6 +39,8 @@ func TestKeys(t *testing.T) {
 	// The limit and the expiry can change while keys are in use.
 	require.Equal(t, keyOf(s, "k", r), keyOf(s, "k", ratelimit.Buckets(ratelimit.BucketOptions{Limit: 3, Per: time.Minute, Interval: 5 * time.Second, Span: 10 * time.Minute, Expiry: time.Hour})))
 	require.Equal(t, "ratelimit:{k}:buckets:60s", keyOf(s, "k", ratelimit.PerMinute(3)))
+	require.Equal(t, "ratelimit:{k}:concurrent:1m0s", keyOf(s, "k", ratelimit.Concurrent(3)))
+	require.Equal(t, "ratelimit:{k}:concurrent:slow:1h0m0s", keyOf(s, "k", ratelimit.Concurrent(3).WithName("slow").WithLife(time.Hour)))
 	seen := map[string]string{}
 	for _, o := range []ratelimit.BucketOptions{
 		perMinute(1), {}, {Per: 5 * time.Second}, {Interval: time.Second}, {Span: 700 * time.Second, Per: 600 * time.Second},

@@ -86,6 +86,6 @@ func (a *ruleArgs) quotaResult(q quota) ratelimit.Result {
 		return ratelimit.Result{}
 	}
 	return ratelimit.Result{
-		Limit: a.Limit, Remaining: q.remaining, RetryAfter: layout.Duration(q.retry), ResetAfter: layout.Duration(q.reset),
+		Limit: a.Limit, Remaining: q.remaining, RetryAfter: a.RetryAfter(q.retry), ResetAfter: layout.Duration(q.reset),
 	}
 }

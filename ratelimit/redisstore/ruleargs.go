@@ -158,8 +158,14 @@ func (s *Store) counterKey(subject string, counter string) string {
 func counterName(r ratelimit.Rule) string {
 	l := r.Layout()
 	name := algorithmOf(l).name + ":"
+	if l.Concurrent {
+		name = "concurrent:"
+	}
 	if l.Named {
-		name += l.Name + ":" + r.Per().String()
+		name += l.Name + ":"
+	}
+	if l.Named || l.Concurrent {
+		name += r.Per().String()
 	} else {
 		name += l.Name // derived from the Per
 	}

@@ -19,6 +19,7 @@ import (
 //
 //	Algorithm        the way of counting
 //	Stream           whether Redis keeps a log as a stream
+//	Concurrent       whether a log holds requests in progress; see [ratelimit.Concurrent]
 //	Window           the number of buckets to which the limit applies, without the newest
 //	Buckets          the number of buckets that can be counted, without the newest
 //	Limit            0 if the rule only counts
@@ -30,7 +31,8 @@ import (
 //	ID               a hash that distinguishes the rule's counter from other counters of a key
 //	OwnBurst, Err    for package ratelimit only
 //
-// Durations are in microseconds. A field that the algorithm does not use is 0.
+// Durations are in microseconds. A field that the algorithm does not use is 0. The method RetryAfter limits the RetryAfter of
+// a result to a second if the rule is Concurrent.
 type Layout = layout.Layout
 
 // Algorithm is a way of counting. The zero Algorithm marks an invalid rule.
@@ -173,6 +175,8 @@ func validatePrepaid(op *ratelimit.Op, before []ratelimit.Op) error {
 		return fmt.Errorf("%w: Prepaid in a group of several", ratelimit.ErrOp)
 	case op.Kind != ratelimit.Take:
 		return fmt.Errorf("%w: Prepaid of a %v", ratelimit.ErrOp, op.Kind)
+	case op.Rule.Layout().Concurrent:
+		return fmt.Errorf("%w: Prepaid of a Concurrent", ratelimit.ErrOp)
 	}
 	if longest := min(op.Rule.Per(), ratelimit.MaxPrepaid); op.Prepaid < 0 || op.Prepaid > longest {
 		return fmt.Errorf("%w: Prepaid is %v, want 0 to %v", ratelimit.ErrOp, op.Prepaid, longest)

@@ -26,6 +26,7 @@ func ruleFamilies(supports Supports, back bool) [][]ratelimit.Rule {
 		ratelimit.SlidingLog(9, 2500*time.Millisecond).WithStream(),
 		ratelimit.SlidingLog(5, 3*s).WithName("blocks").WithBlock(block),
 		ratelimit.SlidingLog(1, 5*s).WithoutLimit().WithName("counts"),
+		ratelimit.Concurrent(4).WithLife(3 * s),
 		ratelimit.FixedWindow(6, 4*s),
 		ratelimit.FixedWindow(5, 3*s).WithName("blocks").WithBlock(ratelimit.Block{After: 1, For: 5 * s}),
 		ratelimit.Throttle(s),

@@ -157,7 +157,7 @@ func (s *Sequence) drawList(key string) []modelOp {
 			key = s.drawKey()
 		}
 		q := s.drawOp(key, kind, list[:i])
-		if len(list) == 1 && q.Kind == ratelimit.Take && s.Draw(3) == 0 {
+		if len(list) == 1 && q.Kind == ratelimit.Take && !q.Rule.Layout().Concurrent && s.Draw(3) == 0 {
 			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
 		}
 		q.NewGroup = s.Draw(8) == 0

@@ -83,6 +83,7 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"two clocks", testTwoClocks},
 		{"window slides", testWindowSlides},
 		{"throttle", testThrottle},
+		{"requests in progress", testConcurrentRule},
 		{"prepaid", testPrepaid},
 		{"prepaid keeps older units", testPrepaidKeepsOlderUnits},
 		{"prepaid, invalid", testPrepaidInvalid},

@@ -47,6 +47,9 @@ type Layout struct {
 	Algorithm Algorithm
 	// Stream reports whether Redis keeps a log as a stream.
 	Stream bool
+	// Concurrent reports whether a log holds requests in progress. Their units come back when the requests end, and not
+	// only after a Per.
+	Concurrent bool
 	// Window is the number of buckets to which the limit applies, and Buckets the number of buckets that can be counted.
 	// Neither number includes the newest bucket.
 	Window, Buckets int32
@@ -98,6 +101,15 @@ func forget(l Layout) {
 // SetID sets the ID, which depends on some of the other fields.
 func (l *Layout) SetID() {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Per, l.Interval, l.Span, l.Named, l.Name)
+	_, _ = fmt.Fprintf(h, "%d %t %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Concurrent, l.Per, l.Interval, l.Span, l.Named, l.Name)
 	l.ID = h.Sum64()
+}
+
+// RetryAfter returns the duration of a wait for units in microseconds. If the units may come back at any moment, the wait is
+// at most a second.
+func (l *Layout) RetryAfter(micros int64) time.Duration {
+	if l.Concurrent {
+		micros = min(micros, time.Second.Microseconds())
+	}
+	return Duration(micros)
 }
