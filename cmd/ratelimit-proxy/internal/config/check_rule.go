@@ -160,6 +160,8 @@ func looksLikeAddress(text string) bool {
 func (l Limit) Rule() (ratelimit.Rule, error) {
 	block, limit, per := l.Block, l.Rate.Limit, l.Rate.Per
 	switch {
+	case l.InFlight != 0 || l.Life != 0:
+		return l.inFlightRule()
 	case l.Rate == (Rate{}):
 		return ratelimit.Rule{}, errors.New("has no rate, want one such as rate: 10/60s")
 	case l.Burst != 0 && l.Algorithm != "gcra":
@@ -190,5 +192,20 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 		return r, fmt.Errorf("has the unknown algorithm %q, want window, throttle, buckets, log, stream or gcra", l.Algorithm)
 	}
 	r = r.WithName(l.Name).WithBlock(block)
+	return r, r.Err()
+}
+
+// inFlightRule returns a limit of requests in progress as a rule.
+func (l Limit) inFlightRule() (ratelimit.Rule, error) {
+	switch {
+	case l.InFlight < 1:
+		return ratelimit.Rule{}, fmt.Errorf("has in_flight %d, want at least 1", l.InFlight)
+	case l != Limit{Name: l.Name, Block: l.Block, InFlight: l.InFlight, Life: l.Life}:
+		return ratelimit.Rule{}, errors.New("has in_flight, so it cannot have a rate, algorithm, burst or interval")
+	}
+	r := ratelimit.Concurrent(l.InFlight).WithName(l.Name).WithBlock(l.Block)
+	if l.Life != 0 {
+		r = r.WithLife(l.Life)
+	}
 	return r, r.Err()
 }

@@ -145,6 +145,10 @@ type Limit struct {
 	Interval time.Duration `yaml:"interval"`
 	// Block denies all requests of a key for the duration For, after the key had After denials.
 	Block ratelimit.Block `yaml:"block"`
+	// InFlight limits the requests of a key that are in progress. Only a name, a life and a block go with it.
+	InFlight int64 `yaml:"in_flight"`
+	// Life is the time for which a request in progress counts. Default: 1m.
+	Life time.Duration `yaml:"life"`
 }
 
 // Tier has other limits for requests that match, and whose key is one of Keys.
