@@ -16,7 +16,7 @@ fight: ## processes fight for leases, killed and stopped meanwhile; the tests ha
 TORTURE ?= 2m
 torture: ## random faults of Redis, memory under 10 M keys, and what else repeats itself, for so long each; the tests have some seconds of each
 	LAZYREQ_TORTURE=$(TORTURE) go test ./internal/torture -count=1 -timeout 60m -v
-	LAZYREQ_TORTURE=$(TORTURE) go test ./server ./cmd/ratelimit-proxy/internal/proxy -run 'TestMemoryIsFlat$$$$|TestMemoryOfManyKeys$$$$' -count=1 -timeout 60m -v
+	LAZYREQ_TORTURE=$(TORTURE) go test ./server ./cmd/ratelimit-proxy/internal/proxy -run 'TestMemoryIsFlat$$$$|TestMemoryOfManyKeys$$$$|TestProcessesShareAConcurrent$$$$' -count=1 -timeout 60m -v
 	LAZYREQ_TORTURE=$(TORTURE) go test ./ratelimit/... -p 1 -run 'TestProcessesWithAllotmentsKeepTheLimit$$$$|TestConcurrentTakesReachTheLimit$$$$' -count=1 -timeout 60m -v
 
 lint:
