@@ -55,7 +55,7 @@ func (s *state) planSaveLocked() plan {
 		t, p.text = newToken(newLocator())
 		p.send, p.maxAge = true, s.m.maxAge(0, remember)
 	}
-	d := s.m.newDelta(t)
+	d := s.newDelta(t)
 	d.Create, d.Bind, d.Remember = create, s.user, remember
 	if s.user != "" {
 		d.MaxPerUser = s.m.opts.MaxPerUser
@@ -79,9 +79,9 @@ func (s *state) planSaveLocked() plan {
 }
 
 // newDelta returns a delta without changes for the session of t.
-func (m *Manager) newDelta(t token) storage.Delta {
+func (s *state) newDelta(t token) storage.Delta {
 	return storage.Delta{
-		Locator: t.locator, Digest: t.digest, Limits: m.limits,
+		Locator: t.locator, Digest: t.digest, Limits: s.limits(),
 		Changes: map[string]storage.Change{}, Expect: map[string]storage.Value{},
 	}
 }

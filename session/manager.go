@@ -89,11 +89,12 @@ func (m *Manager) load(ctx context.Context) (Session, error) {
 	if err := checkRequest(c); err != nil {
 		return Session{}, err
 	}
-	snap, err := m.find(ctx, c)
+	st := &state{m: m, c: c, device: m.device(c)}
+	snap, err := m.find(ctx, c, st.limits())
 	if err != nil {
 		return Session{}, err
 	}
-	st := &state{m: m, c: c, snap: snap}
+	st.snap = snap
 	for name := range snap.record.Fields {
 		st.size += fieldSize(name, st.valueLocked(name))
 	}
@@ -111,12 +112,12 @@ func checkRequest(c *reqctx.Context) error {
 
 // find returns c's stored session. A missing or malformed token makes no store call. A session that the store cannot
 // read counts as missing, so that the client is not locked out until it forgets its token.
-func (m *Manager) find(ctx context.Context, c *reqctx.Context) (*snapshot, error) {
+func (m *Manager) find(ctx context.Context, c *reqctx.Context, lim storage.Limits) (*snapshot, error) {
 	t, ok, sent := m.transport.find(c.Request())
 	if !ok {
 		return &snapshot{sent: sent}, nil
 	}
-	rec, err := m.store.Load(ctx, t.locator, t.digest, m.limits)
+	rec, err := m.store.Load(ctx, t.locator, t.digest, lim)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return &snapshot{sent: sent}, nil

@@ -2,6 +2,9 @@ package session
 
 import (
 	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/lazyreq/lazyreq/internal/option"
@@ -36,6 +39,13 @@ type Options struct {
 	// the sessions with the earliest logins, even if it fails later. If several logins exceed it at the same time,
 	// some of them may fail with ErrGone. The zero value means no limit.
 	MaxPerUser int
+	// Devices records the client's address and the first 256 bytes of its User-Agent each time that the use of a
+	// user's session is recorded (see IdleTimeout). List returns them, for a list of the user's devices. They are
+	// personal data, which the store keeps with the session, unencrypted.
+	Devices bool
+	// ClientAddr returns the address that Devices records. Behind proxies, use the function that IPOptions.Client of
+	// package ratelimit returns. Default: the address of the connection.
+	ClientAddr func(ctx context.Context, r *http.Request) netip.Addr
 }
 
 const (
@@ -53,6 +63,9 @@ func (o Options) withDefaults() Options {
 	o.AbsoluteTimeout = cmp.Or(o.AbsoluteTimeout, 24*time.Hour)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, min(30*time.Minute, o.AbsoluteTimeout))
 	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<10)
+	if o.ClientAddr == nil {
+		o.ClientAddr = connAddr
+	}
 	return o
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -14,11 +15,17 @@ import (
 // An Info describes one of a user's sessions. [Field.Of] reads the session's values, which do not appear in the text
 // or JSON form of an Info.
 type Info struct {
-	ID      string                          `json:"id"`      // for Revoke; it cannot be used to log in
-	Created time.Time                       `json:"created"` // by the store's clock
-	Used    time.Time                       `json:"used"`    // the last recorded use: see Options.IdleTimeout
-	Current bool                            `json:"current"` // this is the session of the request that lists
-	lookup  func(name string) storage.Value // a function, because formatting shows only its address
+	ID      string    `json:"id"`      // for Revoke; it cannot be used to log in
+	Created time.Time `json:"created"` // by the store's clock
+	Used    time.Time `json:"used"`    // the last recorded use: see Options.IdleTimeout
+	Current bool      `json:"current"` // this is the session of the request that lists
+
+	// Addr and UserAgent are those of the client at the last recorded use, if Options.Devices was set. A client can
+	// choose any User-Agent.
+	Addr      netip.Addr `json:"addr,omitzero"`
+	UserAgent string     `json:"userAgent,omitempty"`
+
+	lookup func(name string) storage.Value // a function, because formatting shows only its address
 }
 
 // List returns the sessions that are bound to user, with the newest first. It can be called outside of a request. It may
@@ -33,8 +40,10 @@ func (m *Manager) List(ctx context.Context, user string) ([]Info, error) {
 	}
 	infos := make([]Info, len(entries))
 	for i, e := range entries {
+		addr, agent := parseDevice(e.Record.Device)
 		infos[i] = Info{
 			ID: infoID(e.Locator), Created: e.Record.Created, Used: e.Record.Touched,
+			Addr: addr, UserAgent: agent,
 			lookup: func(name string) storage.Value { return storage.Lookup(e.Record.Fields, name) },
 		}
 	}
@@ -153,7 +162,7 @@ func (s Session) authorize(method string) (st *state, user string, own storage.L
 	}
 	ctx, cancel := detach(st.c)
 	defer cancel()
-	rec, err := st.m.store.Load(ctx, t.locator, t.digest, st.m.limits)
+	rec, err := st.m.store.Load(ctx, t.locator, t.digest, st.limits())
 	if errors.Is(err, storage.ErrNotFound) || err == nil && rec.Old {
 		err = ErrGone
 	}

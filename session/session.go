@@ -37,8 +37,9 @@ type Session struct {
 // state is the loaded session of a request, with the writes that are not saved yet. All Sessions of a request share it.
 type state struct {
 	redacted
-	m *Manager
-	c *reqctx.Context
+	m      *Manager
+	c      *reqctx.Context
+	device string // of the client; see Manager.device
 
 	updating atomic.Bool // whether an update of this request waits for its turn or has it
 

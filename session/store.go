@@ -18,8 +18,8 @@ import (
 // user before they began. A session that is bound while they run may be missing.
 type Store interface {
 	// Load returns the session at l, or ErrNotFound. The call also touches the session if Limits.Touch has passed
-	// since it was last touched. If the digest was replaced and is in its grace period, Record.Old is true, and Load
-	// does not touch the session.
+	// since it was last touched. A touch records Limits.Device. If the digest was replaced and is in its grace
+	// period, Record.Old is true, and Load does not touch the session.
 	Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error)
 
 	// Commit creates or changes a session, and touches it. It makes all changes of the delta or none. It leaves

@@ -87,7 +87,7 @@ func (s *state) compareAndSwap(ctx context.Context, t token, name string, old st
 	if stored, done, err := s.compareAndSwapLocal(t, name, old, c); !stored || err != nil {
 		return done, err
 	}
-	d := s.m.newDelta(t)
+	d := s.newDelta(t)
 	d.Expect[name], d.Changes[name] = old, c
 	err := s.m.store.Commit(ctx, d)
 	switch {
@@ -129,7 +129,7 @@ func (s *state) isStoredLocked(name string) bool {
 
 // reloadField reads a field from the store. It does not change the snapshot.
 func (s *state) reloadField(ctx context.Context, t token, name string) (storage.Value, error) {
-	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.m.limits)
+	rec, err := s.m.store.Load(ctx, t.locator, t.digest, s.limits())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return storage.Value{}, &Error{Action: "save", Err: ErrGone}

@@ -20,8 +20,8 @@ type redacted = redact.Hidden
 type Options struct {
 	// MaxKeys bounds the number of sessions. Default: 100,000.
 	MaxKeys int
-	// MaxBytes bounds the memory for all sessions. It counts the bytes of names, values and users, 128 for each
-	// field, 256 for each user and 512 for each session, which is about Go's overhead for them. Default: 64 MiB.
+	// MaxBytes bounds the memory for all sessions. It counts the bytes of names, values, users and devices, 128 for
+	// each field, 256 for each user and 512 for each session, which is about Go's overhead for them. Default: 64 MiB.
 	MaxBytes int64
 }
 
@@ -119,10 +119,7 @@ func (m *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	if !e.digest.Equal(d) {
 		return storage.Record{}, storage.ErrNotFound
 	}
-	if e.limits = lim; now.Sub(e.record.Touched) >= lim.Touch {
-		e.record.Touched = now
-	}
-	m.recent.MoveToFront(e.place)
+	m.useLocked(e, lim, now.Sub(e.record.Touched) >= lim.Touch, now)
 	return e.record, nil
 }
 
@@ -153,7 +150,7 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 	}
 	size := e.bytes
 	if d.Create || len(d.Changes) > 0 || d.Bind != "" {
-		size = sizeOf(fields, cmp.Or(d.Bind, e.record.User))
+		size = sizeOf(fields, cmp.Or(d.Bind, e.record.User)) + int64(len(e.record.Device))
 	}
 	if size > m.maxBytes {
 		return storage.ErrTooLarge
@@ -171,13 +168,31 @@ func (m *Store) commitLocked(e *entry, d storage.Delta, now time.Time) error {
 		m.bindLocked(e, d.Bind)
 		e.record.Remembered = d.Remember
 	}
-	e.limits, e.record.Fields, e.record.Touched = d.Limits, fields, now
-	m.recent.MoveToFront(e.place)
+	e.record.Fields = fields
+	m.useLocked(e, d.Limits, true, now)
 	if d.MaxPerUser > 0 {
 		m.endOldestLocked(d.Bind, d.MaxPerUser, now)
 	}
 	m.evictLocked(now)
 	return nil
+}
+
+// useLocked records that a call with these limits has used e. If touch is true, it also touches e.
+func (m *Store) useLocked(e *entry, lim storage.Limits, touch bool, now time.Time) {
+	m.recent.MoveToFront(e.place)
+	device := lim.DeviceOf(e.record.User, e.record.Device)
+	e.limits = lim
+	e.limits.Device = "" // must not be kept unless the session is touched and has a user
+	if !touch {
+		return
+	}
+	grown := int64(len(device) - len(e.record.Device))
+	e.record.Touched, e.record.Device = now, device
+	e.bytes += grown
+	m.bytes += grown
+	if grown > 0 {
+		m.evictLocked(now)
+	}
 }
 
 // Destroy implements session.Store.

@@ -54,11 +54,14 @@ func (m *Store) bindLocked(e *entry, user string) {
 	m.users[user][e.locator] = e
 }
 
-// endOldestLocked removes a user's sessions except the n that were bound last. Expired sessions don't count.
+// endOldestLocked removes a user's sessions except the n that were bound last. It also removes expired sessions, because
+// longer limits would let them load again.
 func (m *Store) endOldestLocked(user string, n int, now time.Time) {
 	var live []*entry
 	for _, e := range m.users[user] {
-		if !e.expired(now) {
+		if e.expired(now) {
+			m.removeLocked(e)
+		} else {
 			live = append(live, e)
 		}
 	}

@@ -17,10 +17,10 @@ func commitArgs(d storage.Delta) (args []any, size int) {
 	if d.Rotate != (storage.Digest{}) {
 		rotate = string(d.Rotate[:])
 	}
-	args = append(make([]any, 0, 12+3*len(d.Expect)+3*len(d.Changes)),
+	args = append(make([]any, 0, 13+3*len(d.Expect)+3*len(d.Changes)),
 		d.Limits.Idle.Microseconds(), d.Limits.Absolute.Microseconds(), MaxBytes, bytesPerField-len(mark),
 		d.Create, string(d.Digest[:]), rotate, d.Grace.Microseconds(), d.Bind,
-		d.Limits.Remembered.Microseconds(), d.Remember, len(d.Expect))
+		d.Limits.Remembered.Microseconds(), d.Remember, d.Limits.Device, len(d.Expect))
 	for name, v := range d.Expect {
 		args = append(args, mark+name, v.Exists, string(v.Bytes))
 	}
@@ -94,6 +94,9 @@ func decodeRecord(r redispipe.Reader, err error) (rec storage.Record, _ error) {
 	for fields.Len() > 0 {
 		name, ok := strings.CutPrefix(fields.Text(), mark)
 		rec.Fields[name], marked = []byte(fields.Text()), marked && ok
+	}
+	if r.Len() > 0 {
+		rec.Device = r.Text()
 	}
 	if !marked || !fields.Done() || !r.Done() {
 		return storage.Record{}, errUnreadable

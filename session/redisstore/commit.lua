@@ -10,6 +10,7 @@
 --         user to whom the session is bound from now on, or empty to leave the user unchanged
 --         limit of remembered sessions in µs, or 0 if they have the limits of others
 --         1 if the session is remembered from now on and 0 if not; without effect if no user is given
+--         device to record if the session is bound to a user, or empty
 --         number of conditions, and for each
 --         field, 1 if it must exist and 0 if not, value that it must have
 --         to the end, for each change
@@ -24,9 +25,9 @@
 local max_number = 2^53 - 1 -- the largest counter and time
 local idle, absolute, limit, each = number(ARGV[1]), number(ARGV[2]), number(ARGV[3]), number(ARGV[4])
 local digest, replacing, grace, user = ARGV[6], ARGV[7], number(ARGV[8]), ARGV[9]
-local long, remember = number(ARGV[10]), ARGV[11] == '1'
-local conditions = 13 -- index of the first condition
-local changes = conditions + 3 * number(ARGV[12]) -- index of the first change
+local long, remember, device = number(ARGV[10]), ARGV[11] == '1', ARGV[12]
+local conditions = 14 -- index of the first condition
+local changes = conditions + 3 * number(ARGV[13]) -- index of the first change
 
 -- ends returns when the session expires, in µs.
 local function ends(s)
@@ -100,6 +101,7 @@ if user ~= '' then
   s.over = math.min(now + (remember and long > 0 and long or absolute), max_number)
   call('HSET', key, 'user', user, 'over', digits(s.over))
 end
+if device ~= '' and (s.user or user ~= '') then call('HSET', key, 'device', device) end
 s.touched = now
 call('HSET', key, 'digest', s.digest, 'created', digits(s.created), 'touched', digits(now), 'size', digits(size))
 for i = changes, #ARGV, 3 do

@@ -4,10 +4,12 @@
 -- KEYS    the session, a hash as record.lua describes it
 -- ARGV    idle limit, absolute limit, time since the last touch after which it is touched again, all in µs
 --         digest that it must have, or have had until its grace is over; or empty
---         user to whom it must be bound if there is no digest; this does not touch the session
+--         if there is no digest, the user to whom it must be bound, and the session is not touched;
+--         otherwise the device to record with a touch if it is bound, or empty or missing
 --         limit of remembered sessions in µs; 0 or missing if they have the limits of others
 -- Result  {created in µs, touched in µs, 1 if the digest is the old one, plus 2 if it is remembered, user or '',
---         {name, value, …} of its fields}; {0} if it does not exist, has expired, or has another digest or user
+--         {name, value, …} of its fields, its device if there is one}; {0} if it does not exist, has expired, or has
+--         another digest or user
 -- Clock   the server's
 -- Atomic  because between the read and the touch another caller could destroy the session, and the touch would leave
 --         half a record
@@ -55,5 +57,9 @@ elseif digest ~= '' and now - touched >= tonumber(ARGV[3]) then
   touched = now
   redis.call('HSET', key, 'touched', string.format('%.0f', now))
   redis.call('PEXPIREAT', key, string.format('%.0f', math.ceil(math.min(now + idle, last) / 1000)))
+  if s.user and (ARGV[5] or '') ~= '' then
+    s.device = ARGV[5]
+    redis.call('HSET', key, 'device', s.device)
+  end
 end
-return {created, touched, flags, s.user or '', fields}
+return {created, touched, flags, s.user or '', fields, s.device}

@@ -7,6 +7,7 @@
 --   grace    µs since 1970 until which it may
 --   user     the user to whom it is bound, if any, with
 --   over     µs since 1970 at which it ends at the latest, before the user's index expires
+--   device   the device that has last used it while it was bound to a user, if that was recorded
 --   remember 1 if the limit of remembered sessions applies
 --   :<name>  a field; the colon distinguishes its name from those above
 --

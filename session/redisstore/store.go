@@ -110,8 +110,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	args := []any{lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:])}
-	if lim.Remembered > 0 {
-		args = append(args, "", lim.Remembered.Microseconds())
+	if lim.Remembered > 0 || lim.Device != "" {
+		args = append(args, lim.Device, lim.Remembered.Microseconds())
 	}
 	return decodeRecord(s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(), args...))
 }

@@ -20,7 +20,7 @@ type row struct {
 	locator                                         storage.Locator
 	digest, old                                     storage.Digest
 	oldUntil, created, touched, bound, expires, now int64
-	user                                            string
+	user, device                                    string
 	remembered                                      bool
 	fields                                          map[string][]byte
 }
@@ -31,15 +31,16 @@ var errCorrupt = option.WithText("sqlstore: the row does not hold a session", st
 // written the row.
 func scanRow(result interface{ Scan(...any) error }) (*row, error) {
 	r := new(row)
-	var locator, digest, old, user, fields []byte
-	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.bound, &r.expires, &user, &r.remembered, &fields, &r.now)
+	var locator, digest, old, user, device, fields []byte
+	err := result.Scan(&locator, &digest, &old, &r.oldUntil, &r.created, &r.touched, &r.bound, &r.expires,
+		&user, &r.remembered, &device, &fields, &r.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 	complete := copy(r.locator[:], locator) == len(r.locator) && copy(r.digest[:], digest) == len(r.digest) && copy(r.old[:], old) == len(r.old)
-	r.user = string(user)
+	r.user, r.device = string(user), string(device)
 	if r.fields, err = decode(fields); err != nil || !complete {
 		return nil, errCorrupt
 	}
@@ -59,7 +60,8 @@ func (r *row) end(lim storage.Limits) int64 {
 
 func (r *row) record() storage.Record {
 	return storage.Record{
-		Fields: r.fields, Created: time.UnixMicro(r.created), Touched: time.UnixMicro(r.touched), User: r.user, Remembered: r.remembered,
+		Fields: r.fields, Created: time.UnixMicro(r.created), Touched: time.UnixMicro(r.touched),
+		User: r.user, Remembered: r.remembered, Device: r.device,
 	}
 }
 

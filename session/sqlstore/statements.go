@@ -36,6 +36,7 @@ func Schema(d Dialect, table string) string {
 	expires BIGINT NOT NULL,
 	user_name BYTES NOT NULL,
 	remembered BOOLEAN NOT NULL,
+	device BYTES NOT NULL,
 	fields BYTES NOT NULL
 );
 CREATE INDEX {table}_user ON {table} (user_name);
@@ -60,7 +61,7 @@ type statements struct {
 }
 
 func newStatements(d Dialect, table string) statements {
-	const columns = "locator, digest, old_digest, old_until, created, touched, bound, expires, user_name, remembered, fields, {now}"
+	const columns = "locator, digest, old_digest, old_until, created, touched, bound, expires, user_name, remembered, device, fields, {now}"
 	lock := "SELECT " + columns + " FROM {table} WHERE locator = $1 FOR UPDATE"
 	lockUser := "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))"
 	if d == SQLite { // an UPDATE at the beginning locks the database, and a SELECT would not
@@ -71,11 +72,11 @@ func newStatements(d Dialect, table string) statements {
 	return statements{
 		load: r.Replace("SELECT " + columns + " FROM {table} WHERE locator = $1"),
 		lock: r.Replace(lock), lockUser: r.Replace(lockUser),
-		touch: r.Replace("UPDATE {table} SET touched = $4, expires = $5 WHERE locator = $1 AND touched = $2 AND digest = $3"),
-		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, bound, expires, user_name, remembered, fields) " +
-			"VALUES ($1, $2, $2, 0, {now}, {now}, {now}, {now} + $3, $4, $5, $6) ON CONFLICT (locator) DO NOTHING"),
+		touch: r.Replace("UPDATE {table} SET touched = $4, expires = $5, device = $6 WHERE locator = $1 AND touched = $2 AND digest = $3"),
+		insert: r.Replace("INSERT INTO {table} (locator, digest, old_digest, old_until, created, touched, bound, expires, " +
+			"user_name, remembered, device, fields) VALUES ($1, $2, $2, 0, {now}, {now}, {now}, {now} + $3, $4, $5, $6, $7) ON CONFLICT (locator) DO NOTHING"),
 		update: r.Replace("UPDATE {table} SET digest = $2, old_digest = $3, old_until = $4, touched = $5, bound = $6, expires = $7, " +
-			"user_name = $8, remembered = $9, fields = $10 WHERE locator = $1"),
+			"user_name = $8, remembered = $9, device = $10, fields = $11 WHERE locator = $1"),
 		// Expired sessions don't count, but longer limits would let them load again.
 		endOldest: r.Replace("DELETE FROM {table} WHERE user_name = $1 AND (expires <= {now} OR locator IN (SELECT locator FROM {table} " +
 			"WHERE user_name = $1 AND expires > {now} ORDER BY locator = $2 DESC, bound DESC LIMIT 1000000 OFFSET $3))"),

@@ -108,9 +108,10 @@ func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, l
 	case r.now-r.touched < lim.Touch.Microseconds():
 		return rec, nil
 	}
+	rec.Device = lim.DeviceOf(r.user, r.device)
 	// Another call may have touched, changed or removed the session. Then this call does not touch it, but still returns
 	// the session as it was when it was read.
-	_, err = s.db.ExecContext(ctx, s.stmt.touch, l[:], r.touched, r.digest[:], r.now, r.end(lim))
+	_, err = s.db.ExecContext(ctx, s.stmt.touch, l[:], r.touched, r.digest[:], r.now, r.end(lim), []byte(rec.Device))
 	if err != nil {
 		return storage.Record{}, wrap(ctx, "touch", err)
 	}
@@ -147,7 +148,8 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, d storage.Delta, expired
 	}
 	lim := d.Limits.For(d.Remember)
 	life := min(lim.Idle, lim.Absolute).Microseconds()
-	done, err := tx.ExecContext(ctx, s.stmt.insert, d.Locator[:], d.Digest[:], life, []byte(d.Bind), d.Remember, encode(fields))
+	done, err := tx.ExecContext(ctx, s.stmt.insert, d.Locator[:], d.Digest[:], life, []byte(d.Bind), d.Remember,
+		[]byte(d.Limits.DeviceOf(d.Bind, "")), encode(fields))
 	if err != nil {
 		return err
 	}
@@ -170,7 +172,8 @@ func (s *Store) update(ctx context.Context, tx *sql.Tx, d storage.Delta, r *row)
 		r.user, r.remembered, r.bound = d.Bind, d.Remember, r.now
 	}
 	_, err = tx.ExecContext(ctx, s.stmt.update, d.Locator[:], r.digest[:], r.old[:], r.oldUntil,
-		max(r.touched, r.now), r.bound, r.end(d.Limits), []byte(r.user), r.remembered, encode(fields))
+		max(r.touched, r.now), r.bound, r.end(d.Limits), []byte(r.user), r.remembered,
+		[]byte(d.Limits.DeviceOf(r.user, r.device)), encode(fields))
 	return err
 }
 

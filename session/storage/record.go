@@ -42,6 +42,16 @@ type Limits struct {
 	// Remembered replaces Idle and Absolute for sessions with Record.Remembered. 0 means that they have no limits of their
 	// own.
 	Remembered time.Duration
+	// Device is not a limit, but describes the caller. Each touch of a session of a user records it. "" records nothing.
+	Device string
+}
+
+// DeviceOf returns the device of a session of user after a touch. old is its device before.
+func (l Limits) DeviceOf(user, old string) string {
+	if user == "" || l.Device == "" {
+		return old
+	}
+	return l.Device
 }
 
 // For returns the limits of a session whose Record.Remembered has this value.
@@ -66,6 +76,7 @@ type Record struct {
 	Touched    time.Time         // when it was last touched
 	User       string            // the user to whom it is bound, or ""
 	Remembered bool              // Delta.Remember of the Commit that bound it
+	Device     string            // Limits.Device of its last touch that had one, or ""
 	Old        bool              // the caller's digest was replaced: it may read, but not write
 }
 

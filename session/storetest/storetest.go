@@ -76,6 +76,7 @@ var cases = []testCase{
 	{"sessions that ended leave the list", testListWithoutEnded},
 	{"the oldest of too many sessions of a user end", testMaxPerUser},
 	{"ended sessions don't count for a user's maximum", testEndedSessionsDontCount},
+	{"a touch records the device of a user", testDevice},
 	{"an idle session ends", testIdleSessionEnds},
 	{"loads and commits keep a session alive", testUseTouches},
 	{"loads before the touch is due don't count", testLoadBeforeTouchIsDue},
