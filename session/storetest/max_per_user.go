@@ -58,19 +58,25 @@ func testMaxPerUser(t *testing.T, s *subject) {
 	s.requireListed(t, "bob", bob)
 }
 
-// testEndedSessionsDontCount has sessions that ended in each way. They must not make a login end another session.
+// testEndedSessionsDontCount has sessions that ended in each way. They must not make a login end another session. A login
+// must end those that were not used, because longer limits would let them load again.
 func testEndedSessionsDontCount(t *testing.T, s *subject) {
-	kept, idle, destroyed, moved := s.enter(t, "ada", 4), s.enter(t, "ada", 4), s.enter(t, "ada", 4), s.enter(t, "ada", 4)
+	kept, idle, destroyed, moved := s.enter(t, "ada", 5), s.enter(t, "ada", 5), s.enter(t, "ada", 5), s.enter(t, "ada", 5)
+	unused := s.login(t, "ada")
 	requireNoError(t, s.store.Destroy(t.Context(), destroyed.locator, destroyed.digest))
 	s.bind(t, moved, "bob")
 	s.advance(t, 5)
 	s.requireFields(t, kept, nil)
-	s.advance(t, 5)
+	s.advance(t, 6)
 	s.requireGone(t, idle)
 	failed, err := s.loginWithin(t.Context(), idle, newDigest(), "ada", 2)
 	requireErrorIs(t, err, storage.ErrGone)
 	s.requireGone(t, failed)
 	second := s.enter(t, "ada", 2)
+	longer := s.timeLimits()
+	longer.Idle = longer.Absolute
+	_, err = s.store.Load(t.Context(), unused.locator, unused.digest, longer)
+	requireErrorIs(t, err, storage.ErrNotFound)
 	s.requireListed(t, "ada", kept, second)
 }
 
