@@ -65,9 +65,9 @@ func (c *charge) writeLimits(h http.Header) {
 	}
 }
 
-// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w for a [Concurrent],
-// and if the window is not a number of whole seconds. It omits rules that only count, and rules that res marks as only tried
-// out. res may be nil.
+// appendPolicies appends a list such as "ip";q=100;w=60, "ip.burst";q=10;w=1. It omits the parameter w for a [Concurrent]
+// and a [Calendar], and if the window is not a number of whole seconds. It omits rules that only count, and rules that res
+// marks as only tried out. res may be nil.
 func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 	for i, r := range rules {
 		if r.Limit() == 0 || res != nil && res.ofRule(i).Source == FromShadow {
@@ -82,7 +82,7 @@ func (p *Policy) appendPolicies(b []byte, rules []Rule, res *Result) []byte {
 		if unit != "" {
 			b = append(append(append(b, `;qu="`...), unit...), '"')
 		}
-		if r.Per()%time.Second == 0 && !r.concurrent() {
+		if r.Per()%time.Second == 0 && !r.concurrent() && r.Layout().Period == 0 {
 			b = appendInteger(append(b, ";w="...), int64(r.Per()/time.Second))
 		}
 	}

@@ -19,6 +19,16 @@ func TestUnit(t *testing.T) {
 	require.Equal(t, `"ip";q=5;qu="content-bytes";w=60`, h.Get("RateLimit-Policy"))
 }
 
+// TestCalendarHeader checks that the field has no w, because a month has no fixed length.
+func TestCalendarHeader(t *testing.T) {
+	p := ipPolicy("ip", 5)
+	p.Rules = []ratelimit.Rule{ratelimit.Calendar(5, ratelimit.Month, time.UTC), ratelimit.Calendar(9, ratelimit.Day, time.UTC)}
+	q := provide(t, p)
+	_, h := q.take("ip")
+	require.Equal(t, `"ip.month";q=5, "ip.day";q=9`, h.Get("RateLimit-Policy"))
+	require.Regexp(t, `^"ip.month";r=4;t=\d+, "ip.day";r=8;t=\d+$`, h.Get("RateLimit"))
+}
+
 // TestHugeLimit checks that a limit with more than 15 digits, which structured fields do not allow, is sent as 15 nines.
 func TestHugeLimit(t *testing.T) {
 	q := provide(t, ipPolicy("ip", 1<<53))

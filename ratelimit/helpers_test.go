@@ -37,10 +37,11 @@ func coarse(limit int64, per time.Duration) ratelimit.Rule {
 // everyRule returns a rule for each algorithm.
 func everyRule(limit int64) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": coarse(limit, time.Minute),
-		"log":     ratelimit.SlidingLog(limit, time.Minute),
-		"window":  ratelimit.FixedWindow(limit, time.Minute),
-		"gcra":    ratelimit.GCRA(limit, time.Minute),
+		"buckets":  coarse(limit, time.Minute),
+		"log":      ratelimit.SlidingLog(limit, time.Minute),
+		"window":   ratelimit.FixedWindow(limit, time.Minute),
+		"calendar": ratelimit.Calendar(limit, ratelimit.Month, time.UTC),
+		"gcra":     ratelimit.GCRA(limit, time.Minute),
 	}
 }
 

@@ -53,8 +53,11 @@ func changed(l layout.Layout, err string) Rule {
 
 // defaultName returns the name of a rule without [Rule.WithName].
 func defaultName(l *layout.Layout) string {
-	if l.Concurrent {
+	switch {
+	case l.Concurrent:
 		return "concurrent"
+	case l.Period != 0:
+		return l.Period.String()
 	}
 	return periodName(layout.Duration(l.Per))
 }
@@ -82,7 +85,8 @@ func (r Rule) Err() error {
 	return option.Errorf("ratelimit", field, "%s", reason)
 }
 
-// Name returns the name chosen by [Rule.WithName], or else the Per, such as "60s" or "24h", or "concurrent".
+// Name returns the name chosen by [Rule.WithName], or else the Per, such as "60s" or "24h", or "concurrent", or the
+// period, such as "month".
 func (r Rule) Name() string { return r.Layout().Name }
 
 // Algorithm returns "buckets", "log", "window" or "gcra"; "" for an invalid rule.
@@ -95,7 +99,8 @@ func (r Rule) Limit() int64 { return r.Layout().Limit }
 // Burst returns the largest number of units that can pass at once.
 func (r Rule) Burst() int64 { return r.Layout().Burst }
 
-// Per returns the interval to which the limit applies, or the life of a [Concurrent].
+// Per returns the interval to which the limit applies, or the life of a [Concurrent]. For a [Calendar], it is 24 hours, 7
+// days or 31 days.
 func (r Rule) Per() time.Duration { return layout.Duration(r.Layout().Per) }
 
 // Interval returns the length of a bucket, or 0 if the rule has no buckets.
@@ -130,7 +135,7 @@ func (r Rule) String() string {
 	}
 	limit := "no limit"
 	if l.Limit > 0 {
-		limit = fmt.Sprintf("%d per %v", l.Limit, r.Per())
+		limit = fmt.Sprintf("%d per %s", l.Limit, l.PerText())
 	}
 	if l.Concurrent {
 		limit = fmt.Sprintf("%d at a time, for %v at most", l.Limit, r.Per())

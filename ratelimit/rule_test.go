@@ -62,6 +62,12 @@ func TestRulesRefuse(t *testing.T) {
 		{ratelimit.GCRA(104_249, 24*time.Hour), "Rule.Burst is 104249, want 1 to 104248"},
 		{ratelimit.GCRA(104_249, 24*time.Hour).WithName("a"), "Rule.Burst is 104249, want 1 to 104248"},
 		{ratelimit.Throttle(0), "Throttle.Per is 0s"},
+		{ratelimit.Calendar(0, ratelimit.Day, time.UTC), "Calendar.Limit is 0, want 1 to 2^53"},
+		{ratelimit.Calendar(1, 0, time.UTC), "Calendar.Period is Period(0), want Day, Week or Month"},
+		{ratelimit.Calendar(1, ratelimit.Month+1, time.UTC), "Calendar.Period is Period(4), want Day, Week or Month"},
+		{ratelimit.Calendar(1, ratelimit.Day, nil), "Calendar.Location is nil, want one such as time.UTC"},
+		{ratelimit.Calendar(1, ratelimit.Day, time.Local), `Calendar.Location is "Local", want one with the same name on all machines`},
+		{ratelimit.Calendar(1, ratelimit.Day, time.FixedZone("", 3600)), `Calendar.Location is "", want one with the same name on all machines`},
 		{ratelimit.Throttle(time.Second + 1), "Throttle.Per is 1.000000001s"},
 	} {
 		err := c.rule.Err()
@@ -95,6 +101,17 @@ func TestRuleAccessors(t *testing.T) {
 	r = ratelimit.SlidingLog(7, time.Second).WithStream()
 	require.Equal(t, []any{"log", true, time.Second, time.Second, int64(7)}, []any{r.Algorithm(), r.Layout().Stream, r.Span(), r.Expiry(), r.Burst()})
 	require.Equal(t, "log(7 per 1s, stream)", r.String())
+
+	east := time.FixedZone("East", 3600)
+	r = ratelimit.Calendar(7, ratelimit.Month, east)
+	require.Equal(t, []any{"window", "month", 31 * 24 * time.Hour, r.Per(), 32 * 24 * time.Hour}, []any{r.Algorithm(), r.Name(), r.Per(), r.Span(), r.Expiry()})
+	require.Equal(t, "window(7 per month in East)", r.String())
+	require.Equal(t, "window(api: 7 per month in East)", r.WithName("api").String())
+	require.Equal(t, r, r.WithName("api").WithName(""))
+	require.Equal(t, r, ratelimit.Calendar(7, ratelimit.Month, east))
+	for _, other := range []ratelimit.Rule{ratelimit.Calendar(7, ratelimit.Month, time.UTC), ratelimit.Calendar(7, ratelimit.Day, east), ratelimit.FixedWindow(7, r.Per())} {
+		require.False(t, sharesCounter(r, other), "%v", other)
+	}
 
 	throttle := ratelimit.Throttle(time.Second)
 	require.Equal(t, ratelimit.FixedWindow(1, time.Second), throttle)
@@ -141,7 +158,7 @@ func TestEqualRulesAreOneKey(t *testing.T) {
 			made[r.WithLimit(0)]++
 		}
 	}
-	require.Len(t, made, 4+4+1) // the four invalid rules have the same error, so they are equal
+	require.Len(t, made, 5+5+1) // the five invalid rules have the same error, so they are equal
 	require.Equal(t, unsafe.Sizeof(uintptr(0)), unsafe.Sizeof(ratelimit.Rule{}))
 }
 

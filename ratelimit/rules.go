@@ -53,6 +53,40 @@ func newWindow(constructor string, limit int64, per time.Duration) Rule {
 		ratioError(constructor, limit, per))
 }
 
+// Period is a period of the calendar; see [Calendar].
+type Period = layout.Period
+
+// The periods. A week begins on Monday.
+const (
+	Day   = layout.Day
+	Week  = layout.Week
+	Month = layout.Month
+)
+
+// Calendar allows limit units in each day, week or month of a location. It is a [FixedWindow] that ends when the next
+// period begins, by the store's clock. So a day of a change to daylight saving time is shorter or longer. Rules share a
+// counter only if their locations have the same name. time.Local is invalid, because it differs between machines.
+func Calendar(limit int64, period Period, loc *time.Location) Rule {
+	err := limitError("Calendar.Limit", limit, 1)
+	switch {
+	case err != "":
+	case period < Day || period > Month:
+		err = fmt.Sprintf("Calendar.Period is %v, want Day, Week or Month", period)
+	case loc == nil:
+		err = "Calendar.Location is nil, want one such as time.UTC"
+	case loc.String() == "" || loc.String() == "Local":
+		err = fmt.Sprintf("Calendar.Location is %q, want one with the same name on all machines, such as time.UTC", loc)
+	}
+	if err != "" {
+		return invalidRule(err)
+	}
+	d := period.Length().Microseconds()
+	return newRule(layout.Layout{
+		Algorithm: layout.Window, Period: period, Location: loc, Limit: limit, Per: d, Span: d,
+		Expiry: d + layout.Day.Length().Microseconds(), // a location that changes its offset can have a longer period
+	}, "")
+}
+
 // SlidingLog allows limit units in any per, exactly. It stores every charge, in memory in 8 to 15 bytes; charges of
 // the same microsecond share an entry. It can count any interval up to per, with a binary search. A refund costs more
 // if many charges came later. Durations are in whole microseconds. With [Rule.WithoutLimit] it only counts, and its

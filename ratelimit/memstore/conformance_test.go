@@ -32,6 +32,10 @@ func TestMemoryStore(t *testing.T) {
 	}
 }
 
+func TestMemoryCalendar(t *testing.T) {
+	storetest.RunCalendar(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) { return open(t, someTime) }, 1)
+}
+
 // TestMemoryMatchesModel searches for a short sequence of ops for which the store and the model differ.
 func TestMemoryMatchesModel(t *testing.T) {
 	for name, back := range map[string]bool{"clock goes on": false, "clock goes back": true} {

@@ -3,9 +3,11 @@ package memstore
 import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
+	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
-// windowAlgorithm counts the units in a window that begins with its first charge. Its state is
+// windowAlgorithm counts the units in a window that begins with its first charge, or in a window of the calendar. Its
+// state is
 //
 //	until  the end of the window
 //	a      the units charged in the window
@@ -44,7 +46,7 @@ func (p *windowAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 
 func (*windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
 	if now >= s.until {
-		s.until, s.a = now+r.Per, 0
+		s.until, s.a = (*storage.Layout)(r).WindowEnd(now), 0
 	}
 	s.a += n
 	return ratelimit.Receipt{N: n, At: s.until, Generation: s.b}

@@ -38,7 +38,7 @@ func redisOpener(t *testing.T) func() (ratelimit.Store, storetest.Clock) {
 		testhost.FlushAll(t, c)
 		clock := storetest.NewClock(someTime)
 		s := newStore(t, c, patient)
-		s.clock, s.scripts = clock.Now, slowScripts
+		s.clock, s.wall, s.scripts = clock.Now, clock.Now, slowScripts
 		return s, clock
 	}
 }
@@ -49,6 +49,7 @@ func miniredisOpener(t *testing.T) func() (ratelimit.Store, storetest.Clock) {
 	server := testhost.StartMiniredis(t)
 	server.Advance(oddTime)
 	s, began := newStore(t, server.Client(), patient), server.Now()
+	s.wall = server.Now
 	return func() (ratelimit.Store, storetest.Clock) {
 		server.FlushAll()
 		server.Advance(began.Sub(server.Now()))
@@ -71,6 +72,18 @@ func TestMiniredis(t *testing.T) {
 		return r.Per() != time.Minute || r.Limit() < 10 || r.Limit() > 1000 || r.Limit()%50 == 0
 	}
 	storetest.Run(t, func(t *testing.T) (ratelimit.Store, storetest.Clock) { return miniredisOpener(t)() }, some)
+}
+
+// TestCalendar checks some windows of 40 years. The memory store's test checks all of them.
+func TestCalendar(t *testing.T) {
+	for name, opener := range map[string]func(*testing.T) func() (ratelimit.Store, storetest.Clock){
+		"redis": redisOpener, "miniredis": miniredisOpener,
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := opener(t)
+			storetest.RunCalendar(t, func(*testing.T) (ratelimit.Store, storetest.Clock) { return open() }, 61)
+		})
+	}
 }
 
 // TestStoreMatchesModel searches for a short sequence of ops for which the store and the model differ.

@@ -21,6 +21,8 @@ import (
 // largest time that the scripts can represent.
 var times = []time.Time{someTime, time.UnixMicro(1<<52 + 12345), time.UnixMicro(1<<53 - 1<<41)}
 
+var newYork, _ = time.LoadLocation("America/New_York")
+
 // large is the name of rules with the largest limit.
 const large = "large"
 
@@ -45,6 +47,7 @@ func families() (all [][]ratelimit.Rule) {
 			family(ratelimit.SlidingLog(limit, 4*s).WithName(name).WithBlock(block))
 			family(ratelimit.SlidingLog(limit, 4*s).WithName(name).WithStream().WithBlock(block))
 			family(ratelimit.FixedWindow(limit, 4*s).WithName(name).WithBlock(block))
+			family(ratelimit.Calendar(limit, ratelimit.Day, newYork).WithName(name).WithBlock(block))
 			if limit < most {
 				family(ratelimit.GCRA(limit, 4*s).WithName(name).WithBlock(block))
 			} else {
@@ -79,7 +82,7 @@ func TestRedisMatchesMemoryStore(t *testing.T) {
 		memory, err := memstore.New(memstore.Options{Clock: clock.Now})
 		require.NoError(rt, err)
 		d := &differential{T: rt, test: t, clock: clock, memory: memory, redis: newStore(t, c, patient), latest: clock.Now()}
-		d.redis.clock, d.redis.scripts = clock.Now, slowScripts
+		d.redis.clock, d.redis.wall, d.redis.scripts = clock.Now, clock.Now, slowScripts
 		all := families()
 		for range 2 {
 			d.families = append(d.families, rapid.SampledFrom(all).Draw(rt, "family"))

@@ -3,7 +3,8 @@
 // [New] makes a [Store] over a go-redis client: single, Sentinel or Cluster, Redis 6.2 or later. It returns the same results
 // as the memory store, with these differences:
 //
-//   - The time is the Redis server's.
+//   - The time is the Redis server's. A rule of the calendar also needs this machine's clock, to compute the ends of windows.
+//     If the clocks differ by more than a window, it returns [ratelimit.ErrStore] and charges nothing.
 //   - A group of ops is one script call, which makes it atomic. Concurrent calls of all stores on the same client share
 //     round trips.
 //   - Every key has a TTL. Only charges and refunds set it, so a counter that is not charged is forgotten, and a later
@@ -21,6 +22,7 @@
 // The Redis key of a rule's counter for a subject's key is
 //
 //	<prefix>{<key>}:<algorithm>:[<rule's name>:]<per>[/<interval>[/<span>]]
+//	<prefix>{<key>}:calendar:[<rule's name>:]<period>/<location>
 //
 // such as ratelimit:{login:192.0.2.1}:buckets:60s. The braces put all counters of a subject into the same slot of a Cluster.
 // docs/redis.md describes the types and their memory, and the ACL that a user needs.

@@ -17,11 +17,12 @@ import (
 // hourly returns rules with a limit of 10 whose quota does not refill during a test.
 func hourly() map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour}),
-		"log":     ratelimit.SlidingLog(10, time.Hour),
-		"stream":  ratelimit.SlidingLog(10, time.Hour).WithStream(),
-		"window":  ratelimit.FixedWindow(10, time.Hour),
-		"gcra":    ratelimit.GCRA(10, time.Hour),
+		"buckets":  ratelimit.Buckets(ratelimit.BucketOptions{Limit: 10, Interval: 5 * time.Minute, Span: time.Hour}),
+		"log":      ratelimit.SlidingLog(10, time.Hour),
+		"stream":   ratelimit.SlidingLog(10, time.Hour).WithStream(),
+		"window":   ratelimit.FixedWindow(10, time.Hour),
+		"calendar": ratelimit.Calendar(10, ratelimit.Month, time.UTC),
+		"gcra":     ratelimit.GCRA(10, time.Hour),
 	}
 }
 

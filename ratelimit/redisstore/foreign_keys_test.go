@@ -99,8 +99,11 @@ func foreignValues(own string) map[string]put {
 		},
 	}
 	out := maps.Clone(all[""])
-	if own == "gcra" || own == "block" {
+	switch own {
+	case "gcra", "block":
 		own = "pair"
+	case "calendar":
+		own = "window"
 	}
 	for what, put := range all[own] {
 		out["its own type: "+what] = put

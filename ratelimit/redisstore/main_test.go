@@ -33,7 +33,7 @@ func newStore(tb testing.TB, c redis.UniversalClient, o Options) *Store {
 // freeze gives a store a clock that only the test moves.
 func freeze(s *Store) *storetest.ManualClock {
 	clock := storetest.NewClock(time.Unix(1_000_000_000, 0))
-	s.clock = clock.Now
+	s.clock, s.wall = clock.Now, clock.Now
 	return clock
 }
 

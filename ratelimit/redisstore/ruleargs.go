@@ -38,6 +38,7 @@ type ruleKey struct {
 	rule     ratelimit.Rule
 	interval time.Duration
 	now      int64
+	window   int64 // the beginning of the calendar's window by this machine's clock, in microseconds
 }
 
 const maxRules = 1000
@@ -47,6 +48,9 @@ func (s *Store) ruleArgsFor(op *ratelimit.Op) *ruleArgs {
 	key, c := ruleKey{rule: op.Rule, interval: op.Interval}, &s.rules
 	if s.clock != nil {
 		key.now = s.clock().UnixMicro()
+	}
+	if l := op.Rule.Layout(); l.Period != 0 {
+		key.window, _ = l.CalendarWindow(s.wall().UnixMicro())
 	}
 	c.mu.RLock()
 	a := c.args[key]
@@ -74,7 +78,7 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 	}
 	const offset = 14695981039346656037
 	a.hash = fnv1a(offset, s.prefix+a.counter+"\x00")
-	a.args = ruleNumbers(l)
+	a.args = ruleNumbers(l, key.window)
 	a.blockArgs = []any{l.BlockAfter, l.Per, l.BlockFor}
 	a.makeBatches(s, key)
 	return a
@@ -82,19 +86,27 @@ func (s *Store) newRuleArgs(key ruleKey) *ruleArgs {
 
 // algorithmOf returns the algorithm of a rule.
 func algorithmOf(l *storage.Layout) *algorithm {
-	if l.Stream {
+	switch {
+	case l.Stream:
 		return algorithms["stream"]
+	case l.Period != 0:
+		return algorithms["calendar"]
 	}
 	return algorithms[l.Algorithm.String()]
 }
 
-// ruleNumbers returns the numbers of a rule as its algorithm's script reads them.
-func ruleNumbers(l *storage.Layout) []any {
-	switch l.Algorithm {
-	case storage.Buckets:
+// ruleNumbers returns the numbers of a rule as its algorithm's script reads them. window is the beginning of the calendar's
+// present window.
+func ruleNumbers(l *storage.Layout, window int64) []any {
+	switch {
+	case l.Period != 0:
+		before, _ := l.CalendarWindow(window - 1)
+		end := l.WindowEnd(window)
+		return []any{l.Limit, before, window, end, l.WindowEnd(end)}
+	case l.Algorithm == storage.Buckets:
 		ttl := max(l.Expiry, l.Span+l.Interval)
 		return []any{l.Limit, l.Interval, l.Span/l.Interval + 1, ceilDiv(l.Per, l.Interval), ceilDiv(ttl, 1000)}
-	case storage.GCRA:
+	case l.Algorithm == storage.GCRA:
 		return []any{l.Limit, l.Per, l.Burst}
 	}
 	return []any{l.Limit, l.Per}
@@ -164,9 +176,12 @@ func counterName(r ratelimit.Rule) string {
 	if l.Named {
 		name += l.Name + ":"
 	}
-	if l.Named || l.Concurrent {
+	switch {
+	case l.Period != 0:
+		name += l.Period.String() + "/" + l.Location.String()
+	case l.Named || l.Concurrent:
 		name += r.Per().String()
-	} else {
+	default:
 		name += l.Name // derived from the Per
 	}
 	if derived := l.Span == l.Per && l.Buckets == 20; l.Interval > 0 && !derived {

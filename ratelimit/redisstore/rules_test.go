@@ -11,14 +11,15 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// lasting returns rules of 5 a minute, with a block or without.
+// lasting returns rules of 5 in at least a minute, with a block or without.
 func lasting(block ratelimit.Block) map[string]ratelimit.Rule {
 	return map[string]ratelimit.Rule{
-		"buckets": ratelimit.Buckets(perMinute(5)).WithBlock(block),
-		"log":     ratelimit.SlidingLog(5, time.Minute).WithBlock(block),
-		"stream":  ratelimit.SlidingLog(5, time.Minute).WithStream().WithBlock(block),
-		"window":  ratelimit.FixedWindow(5, time.Minute).WithBlock(block),
-		"gcra":    ratelimit.GCRA(5, time.Minute).WithBlock(block),
+		"buckets":  ratelimit.Buckets(perMinute(5)).WithBlock(block),
+		"log":      ratelimit.SlidingLog(5, time.Minute).WithBlock(block),
+		"stream":   ratelimit.SlidingLog(5, time.Minute).WithStream().WithBlock(block),
+		"window":   ratelimit.FixedWindow(5, time.Minute).WithBlock(block),
+		"calendar": ratelimit.Calendar(5, ratelimit.Month, time.UTC).WithBlock(block),
+		"gcra":     ratelimit.GCRA(5, time.Minute).WithBlock(block),
 	}
 }
 

@@ -21,6 +21,10 @@ var (
 	logStreamLua string
 	//go:embed log.lua
 	logLua string
+	//go:embed window_fixed.lua
+	windowFixedLua string
+	//go:embed window_calendar.lua
+	windowCalendarLua string
 	//go:embed window.lua
 	windowLua string
 	//go:embed pair.lua
@@ -50,11 +54,12 @@ type algorithm struct {
 }
 
 var algorithms = map[string]*algorithm{
-	"buckets": {"buckets", bucketsLua, 6, quotaFromTimes},
-	"log":     {"log", logEventLua + logSetLua + logLua, 5, quotaFromTimes},
-	"stream":  {"stream", logEventLua + logStreamLua + logLua, 5, quotaFromTimes},
-	"window":  {"window", windowLua, 2, windowQuota},
-	"gcra":    {"gcra", pairLua + gcraLua, 2, gcraQuota},
+	"buckets":  {"buckets", bucketsLua, 6, quotaFromTimes},
+	"log":      {"log", logEventLua + logSetLua + logLua, 5, quotaFromTimes},
+	"stream":   {"stream", logEventLua + logStreamLua + logLua, 5, quotaFromTimes},
+	"window":   {"window", windowFixedLua + windowLua, 2, windowQuota},
+	"calendar": {"calendar", windowCalendarLua + windowLua, 2, windowQuota},
+	"gcra":     {"gcra", pairLua + gcraLua, 2, gcraQuota},
 }
 
 // scripts holds the store's scripts. The scripts in ops run a single op on many keys, and exist for each kind and algorithm.

@@ -56,6 +56,7 @@ type Store struct {
 	timeout time.Duration
 	batch   int
 	clock   func() time.Time // used by tests instead of the server's clock
+	wall    func() time.Time // this machine's clock
 	rules   ruleCache
 	scripts scripts
 }
@@ -76,7 +77,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	return &Store{pipe: pipe, prefix: o.Prefix, timeout: o.Timeout, batch: o.BatchSize, scripts: theScripts}, nil
+	return &Store{pipe: pipe, prefix: o.Prefix, timeout: o.Timeout, batch: o.BatchSize, wall: time.Now, scripts: theScripts}, nil
 }
 
 // Do implements [ratelimit.Store]. Groups of ops on different counters run concurrently, in any order. Do returns the

@@ -1,22 +1,23 @@
--- This algorithm counts the units in a window that begins with its first charge.
+-- This algorithm counts the units in a window. A file before this one (window_fixed.lua or
+-- window_calendar.lua) reads the rule. Its ends is the end of a window that begins now, or nil if the
+-- client's clock is so wrong that the end is not known.
 --
--- Rule       limit, per
 -- Key        a hash: ends is the time at which the window ends, and n the number of units charged in it.
 --            The key expires when the window ends. The next window restores a lost TTL.
 -- State      ends, n. Without a window, ends is the end that a window from now on would have, and n is 0
 -- Report     n, ends
 -- Charge at  the end of the window
 
-local rule_size, report_size = 2, 2
-
-local function rule(at) return {limit = number(ARGV[at]), per = number(ARGV[at + 1])} end
+local report_size = 2
+local clocks_differ = 'CLOCK the clocks of Redis and its client differ by more than a window of the calendar'
 
 local function read(key, r)
+  local new_ends = r.ends or error(clocks_differ, 0)
   local w = try('HMGET', key, 'ends', 'n')
   if w.err then fail(w) end
-  if not w[1] and not w[2] and call('EXISTS', key) == 0 then return now + r.per, 0 end
+  if not w[1] and not w[2] and call('EXISTS', key) == 0 then return new_ends, 0 end
   local ends, n = bounded(number(w[1])), bounded(number(w[2]))
-  if ends <= now then return now + r.per, 0 end
+  if ends <= now then return new_ends, 0 end
   return ends, n
 end
 

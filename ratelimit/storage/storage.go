@@ -22,6 +22,7 @@ import (
 //	Concurrent       whether a log holds requests in progress; see [ratelimit.Concurrent]
 //	Window           the number of buckets to which the limit applies, without the newest
 //	Buckets          the number of buckets that can be counted, without the newest
+//	Period, Location the period of a Window in the calendar of a location, 0 if it begins with its first charge
 //	Limit            0 if the rule only counts
 //	Burst            the largest n that can pass
 //	Per, Interval, Span, Expiry

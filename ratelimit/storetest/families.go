@@ -30,6 +30,8 @@ func ruleFamilies(supports Supports, back bool) [][]ratelimit.Rule {
 		ratelimit.FixedWindow(6, 4*s),
 		ratelimit.FixedWindow(5, 3*s).WithName("blocks").WithBlock(ratelimit.Block{After: 1, For: 5 * s}),
 		ratelimit.Throttle(s),
+		ratelimit.Calendar(6, ratelimit.Day, lordHowe),
+		ratelimit.Calendar(5, ratelimit.Month, newYork).WithName("blocks").WithBlock(ratelimit.Block{After: 2, For: time.Hour}),
 		ratelimit.GCRA(6, 4*s),
 		ratelimit.GCRA(7, 2500*time.Millisecond).WithBurst(12).WithName("burst"),
 		ratelimit.GCRA(5, 3*s).WithName("blocks").WithBlock(block),

@@ -69,7 +69,7 @@ func firstTime(f func(time.Duration) bool) time.Duration {
 	if f(0) {
 		return 0
 	}
-	n := sort.Search(1<<32, func(i int) bool { return f(time.Duration(i) * time.Microsecond) })
+	n := sort.Search(1<<42, func(i int) bool { return f(time.Duration(i) * time.Microsecond) })
 	return time.Duration(n) * time.Microsecond
 }
 
@@ -166,7 +166,7 @@ func (m *logModel) refund(r ratelimit.Rule, id int, n int64, now time.Duration) 
 	return removeUnits(m.events, n, func(e event) bool { return e.id == id && now-e.at < r.Per() })
 }
 
-// windowModel is a model of a FixedWindow.
+// windowModel is a model of a FixedWindow and of a Calendar.
 type windowModel struct {
 	end    time.Duration
 	open   bool
@@ -183,7 +183,7 @@ func (m *windowModel) remaining(r ratelimit.Rule, at time.Duration) int64 {
 
 func (m *windowModel) addCharge(e event) {
 	if !m.open || e.charged >= m.end {
-		m.open, m.end = true, e.charged+e.rule.Per()
+		m.open, m.end = true, windowEnd(e.rule, e.charged)
 	}
 	e.end = m.end
 	m.events = append(m.events, e)

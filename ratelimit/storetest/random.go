@@ -158,7 +158,7 @@ func (s *Sequence) drawList(key string) []modelOp {
 		}
 		q := s.drawOp(key, kind, list[:i])
 		if len(list) == 1 && q.Kind == ratelimit.Take && !q.Rule.Layout().Concurrent && s.Draw(3) == 0 {
-			q.Prepaid = time.Duration(s.Draw(int(q.Rule.Per().Microseconds())+1)) * time.Microsecond
+			q.Prepaid = time.Duration(s.Draw(int(min(q.Rule.Per(), ratelimit.MaxPrepaid).Microseconds())+1)) * time.Microsecond
 		}
 		q.NewGroup = s.Draw(8) == 0
 		list[i] = q

@@ -84,6 +84,8 @@ func Run(t *testing.T, open Open, supports Supports) {
 		{"window slides", testWindowSlides},
 		{"throttle", testThrottle},
 		{"requests in progress", testConcurrentRule},
+		{"calendar", testCalendar},
+		{"counters of the calendar", testCalendarCounters},
 		{"prepaid", testPrepaid},
 		{"prepaid keeps older units", testPrepaidKeepsOlderUnits},
 		{"prepaid, invalid", testPrepaidInvalid},

@@ -92,7 +92,10 @@ func ruleText(r ratelimit.Rule) string {
 	if r.Limit() == 0 {
 		return "no limit, " + r.Algorithm()
 	}
-	per := cmp.Or(periods[r.Per()], r.Per().String())
+	per := r.Layout().PerText()
+	if r.Layout().Period == 0 {
+		per = cmp.Or(periods[r.Per()], per)
+	}
 	return fmt.Sprintf("%d per %s, %s", r.Limit(), per, r.Algorithm())
 }
 

@@ -53,6 +53,9 @@ type Layout struct {
 	// Window is the number of buckets to which the limit applies, and Buckets the number of buckets that can be counted.
 	// Neither number includes the newest bucket.
 	Window, Buckets int32
+	// Period is the period of a window in the calendar of Location. If it is 0, a window begins with its first charge.
+	Period   Period
+	Location *time.Location
 	// Limit is 0 if the rule only counts. Burst is the largest n that can pass.
 	Limit, Burst                int64
 	Per, Interval, Span, Expiry int64
@@ -101,7 +104,7 @@ func forget(l Layout) {
 // SetID sets the ID, which depends on some of the other fields.
 func (l *Layout) SetID() {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d %t %t %d %d %d %t %s", l.Algorithm, l.Stream, l.Concurrent, l.Per, l.Interval, l.Span, l.Named, l.Name)
+	_, _ = fmt.Fprintf(h, "%d %t %t %d %v %d %d %d %t %s", l.Algorithm, l.Stream, l.Concurrent, l.Period, l.Location, l.Per, l.Interval, l.Span, l.Named, l.Name)
 	l.ID = h.Sum64()
 }
 
