@@ -376,6 +376,7 @@ func TestInvalidCommandLines(t *testing.T) {
 		{[]string{"--upstream", "http://a", "--redis", "x"}, 2, "ratelimit-proxy: --redis: redis: is not the URL of a Redis"},
 		{[]string{"--upstream", "http://a", "--limit", "99999999999999999/s"}, 2, "ratelimit-proxy: --limit: rules[0].limit: limit is 99999999999999999, want 1 to 2^53"},
 		{[]string{"--upstream", "http://a", "--limit", "x"}, 2, "--limit"},
+		{[]string{"--upstream", "http://a", "--limit", "1/day in Nowhere"}, 2, `"Nowhere" is not a time zone, want one such as Europe/Berlin`},
 		{[]string{"--upstream", "http://a", "--limit", ""}, 2, "ratelimit-proxy: --limit: is empty: set a value, or omit the flag"},
 		{[]string{"--upstream", "http://a", "--listen", ""}, 2, "--listen: is empty"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},

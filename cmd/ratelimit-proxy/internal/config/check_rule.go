@@ -168,6 +168,8 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 		return ratelimit.Rule{}, errors.New("has a burst, which only a gcra has")
 	case l.Interval != 0 && l.Algorithm != "buckets":
 		return ratelimit.Rule{}, errors.New("has an interval, which only buckets have")
+	case l.Rate.Period != 0 && l.Algorithm != "" && l.Algorithm != "window":
+		return ratelimit.Rule{}, fmt.Errorf("has a rate per %v, which only a window has", l.Rate.Period)
 	}
 	var r ratelimit.Rule
 	switch l.Algorithm {
@@ -177,7 +179,7 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 		}
 		r = ratelimit.Throttle(per)
 	case "", "window":
-		r = ratelimit.FixedWindow(limit, per)
+		r = l.Rate.window()
 	case "gcra":
 		if r = ratelimit.GCRA(limit, per); l.Burst != 0 {
 			r = r.WithBurst(l.Burst)

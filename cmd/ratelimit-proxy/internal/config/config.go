@@ -108,7 +108,7 @@ type Rule struct {
 	// Missing applies to a request without a key, or with several. The rule can count it by its address ("address",
 	// the default), answer 400 ("reject"), or not limit it ("skip").
 	Missing string `yaml:"missing"`
-	// Limit is a fixed window, such as 10/60s.
+	// Limit is a window, such as 10/60s or 10000/month in Europe/Berlin; see [Rate].
 	Limit Rate `yaml:"limit"`
 	// Limits replaces Limit if there are several limits, or other algorithms.
 	Limits []Limit `yaml:"limits"`

@@ -41,8 +41,10 @@ func TestErrorPositions(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{ok + "nonsense: 1\n", `p.yaml:3:1: unknown field "nonsense"`},
 		{ok + "rules:\n  - name: a\n    limit: 10\n", `p.yaml:5:12: rules[0].limit: "10" is not a rate`},
-		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s, h or 7d`},
+		{ok + "rules:\n  - name: a\n    limit: 10/x\n", `want one such as 60s, h, 7d or month`},
 		{ok + "rules:\n  - name: a\n    limit: 0/s\n", `is not a whole number above 0`},
+		{ok + "rules:\n  - name: a\n    limit: 1/day in Mars/Phobos\n", `p.yaml:5:12: rules[0].limit: "1/day in Mars/Phobos" is not a rate: "Mars/Phobos" is not a time zone`},
+		{ok + "rules:\n  - name: a\n    limits: [{rate: 1/day, algorithm: gcra}]\n", `rules[0].limits[0]: has a rate per day, which only a window has`},
 		{ok + "rules:\n  - name: a\n    colour: red\n", `p.yaml:5:5: rules[0]: unknown field "colour", want one of name, match, key, `},
 		{ok + "listen: [1, 2\n", `p.yaml:3:`},
 		{ok + "rules:\n  - name: a\n    name: b\n", `p.yaml:5:5: `},
@@ -169,19 +171,31 @@ func TestAllErrorsAreReported(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	for text, want := range map[string]Rate{
-		"10/60s": {10, time.Minute}, "1000/h": {1000, time.Hour}, "5/500ms": {5, 500 * time.Millisecond}, "7/1m30s": {7, 90 * time.Second},
-		"10/d": {10, 24 * time.Hour}, "10/7d": {10, 168 * time.Hour}, "1/ms": {1, time.Millisecond}, "1/1.5h": {1, 90 * time.Minute},
+	for text, per := range map[string]time.Duration{
+		"10/60s": time.Minute, "10/h": time.Hour, "10/500ms": 500 * time.Millisecond, "10/1m30s": 90 * time.Second,
+		"10/d": 24 * time.Hour, "10/7d": 168 * time.Hour, "10/ms": time.Millisecond, "10/1.5h": 90 * time.Minute,
 	} {
 		r, err := ParseRate(text)
 		require.NoError(t, err)
-		require.Equal(t, want, r)
+		require.Equal(t, Rate{Limit: 10, Per: per}, r)
+	}
+	for text, want := range map[string]string{
+		"10/day": "window(10 per day in UTC)", "10/week in UTC": "window(10 per week in UTC)", "10/month in Europe/Berlin": "window(10 per month in Europe/Berlin)",
+	} {
+		r, err := ParseRate(text)
+		require.NoError(t, err)
+		require.Equal(t, want, r.window().String())
+	}
+	for text, zone := range map[string]string{
+		"1/day in Mars/Phobos": "Mars/Phobos", "1/day in ": "", "1/day in Local": "Local", "1/day in ../../etc/passwd": "../../etc/passwd", "1/day in  UTC": " UTC",
+	} {
+		require.ErrorContains(t, rateError(text), fmt.Sprintf("%q is not a rate: %q is not a time zone, want one such as Europe/Berlin", text, zone))
 	}
 	for _, text := range []string{"", "10", "10/", "/s", "-1/s", "0/s", "1/0s", "1/-1s", "1/x", "1/s/s", "99999999999999999999/s", "1/1.5d", "1/-1d", "1/0d",
-		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/week", "10/ 1s", "1/+1d", "1/65536d", "1/1d1h"} {
+		"1/d2", "1/106752d", "1.5/s", "0x10/s", "1e3/s", "1_000/s", "10/M", "10/year", "10/2day", "10/Day", "10/dayin UTC", "10/60s in UTC", "10/ 1s", "1/+1d", "1/65536d", "1/1d1h"} {
 		require.Error(t, rateError(text), text)
 	}
-	require.ErrorContains(t, rateError("10/week"), `"week" is not a time, want one such as 60s, h or 7d`)
+	require.ErrorContains(t, rateError("10/year"), `"year" is not a time, want one such as 60s, h, 7d or month`)
 	for text, want := range map[string]Size{"1": 1, "64KiB": 65536, "2MiB": 2 << 20, "1GiB": 1 << 30} {
 		s, err := parseSize(text)
 		require.NoError(t, err)
@@ -255,7 +269,7 @@ rules:
 	r := c.Rules[0]
 	require.Equal(t, []any{"1e3", "1.50", "2", []string{"010", "0.10", "true", "1_000"}, []string{"0o7"}},
 		[]any{r.Name, r.Match.Headers["X"], r.Cost, r.Deny, r.Tiers[0].Keys})
-	require.Equal(t, []Rate{{1, 24 * hour}, {2, 2 * hour / 60}}, []Rate{r.Tiers[0].Limit, r.Limit})
+	require.Equal(t, []Rate{{Limit: 1, Per: 24 * hour}, {Limit: 2, Per: 2 * hour / 60}}, []Rate{r.Tiers[0].Limit, r.Limit})
 	require.Equal(t, "-0", c.Rules[1].Name)
 	require.True(t, c.Rules[1].Shadow)
 	require.Equal(t, ratelimit.Block{After: 2, For: hour + hour/2}, c.Rules[1].Limits[0].Block)

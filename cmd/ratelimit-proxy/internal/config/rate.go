@@ -7,12 +7,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // for machines without zone files
+
+	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// Rate is a number of units per time, such as 10/60s, 1000/h or 5/500ms.
+// Rate is a number of units per time, such as 10/60s, 1000/h or 5/500ms, or per period of the calendar, such as 1000/day or
+// 10000/month in Europe/Berlin. The location's default is UTC.
 type Rate struct {
 	Limit int64
-	Per   time.Duration
+	Per   time.Duration // 0 if there is a Period
+
+	Period   ratelimit.Period
+	Location *time.Location
+}
+
+// window returns a fixed window or a window of the calendar.
+func (r Rate) window() ratelimit.Rule {
+	if r.Period != 0 {
+		return ratelimit.Calendar(r.Limit, r.Period, r.Location)
+	}
+	return ratelimit.FixedWindow(r.Limit, r.Per)
 }
 
 // ParseRate parses a rate. The number and the time must be above 0.
@@ -29,11 +44,22 @@ func ParseRate(text string) (Rate, error) {
 	case "ms", "s", "m", "h", "d":
 		per = "1" + per
 	}
+	period, zone, hasZone := strings.Cut(per, " in ")
+	for p := ratelimit.Day; p <= ratelimit.Month; p++ {
+		if period != p.String() {
+			continue
+		}
+		location, err := time.LoadLocation(zone)
+		if err != nil || zone == "Local" || hasZone && zone == "" {
+			return Rate{}, fmt.Errorf("%q is not a rate: %q is not a time zone, want one such as Europe/Berlin", text, zone)
+		}
+		return Rate{Limit: n, Period: p, Location: location}, nil
+	}
 	d, err := parseDuration(per)
 	if err != nil || d <= 0 {
-		return Rate{}, fmt.Errorf("%q is not a rate: %q is not a time, want one such as 60s, h or 7d", text, per)
+		return Rate{}, fmt.Errorf("%q is not a rate: %q is not a time, want one such as 60s, h, 7d or month", text, per)
 	}
-	return Rate{n, d}, nil
+	return Rate{Limit: n, Per: d}, nil
 }
 
 // parseDuration parses a duration as [time.ParseDuration] does, or a whole number of days such as 7d.

@@ -20,11 +20,13 @@ type status struct {
 	Denials int64 `json:"denials,omitempty"`
 }
 
-// newStatus returns the status of a limit with a given result. For an unused quota, TTL is the limit's whole time.
+// newStatus returns the status of a limit with a given result. For an unused quota, TTL is the time of a window
+// that begins now, or the rest of the calendar's window.
 func newStatus(res ratelimit.Result, limit ratelimit.Rule, now time.Time) status {
 	reset := res.ResetAfter
 	if reset == 0 {
-		reset = limit.Per()
+		begin := now.UnixMicro()
+		reset = time.Duration(limit.Layout().WindowEnd(begin)-begin) * time.Microsecond
 	}
 	return status{
 		MaxRequests: limit.Burst(),

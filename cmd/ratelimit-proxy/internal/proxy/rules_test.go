@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,29 @@ rules:
 	require.Equal(t, 2, count("/log"))
 	require.Equal(t, 2, count("/buckets"))
 	require.Equal(t, 0, count("/two"))
+}
+
+// TestCalendar has a limit for each day in São Paulo, where the clock shows 10:00.
+func TestCalendar(t *testing.T) {
+	c := newClock()
+	p := runAt(t, parse(t, `
+upstreams: {main: {url: %q}}
+rules:
+  - {name: daily, limit: 2/day in America/Sao_Paulo}
+  - {name: both, match: {paths: [/both]}, limits: [{rate: 9/week}, {rate: 9/month}]}
+`, behind(t, nil).URL), c.Now)
+	const rest = 14 * 3600
+	require.Equal(t, map[string]int64{"max_requests": 2, "requests": 0, "remaining": 2, "ttl": rest, "reset": c.Now().Unix() + rest}, p.status(t, "/"))
+	a := p.get(t, "/both")
+	require.Equal(t, `"daily";q=2, "both.week";q=9, "both.month";q=9`, a.Header.Get("RateLimit-Policy"))
+	require.True(t, p.passes(t, "/"))
+	a = p.get(t, "/")
+	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
+	require.Equal(t, strconv.Itoa(rest), a.Header.Get("Retry-After"))
+	c.Advance(rest*time.Second - time.Microsecond)
+	require.False(t, p.passes(t, "/"))
+	c.Advance(time.Microsecond)
+	require.True(t, p.passes(t, "/"))
 }
 
 func TestTiers(t *testing.T) {
