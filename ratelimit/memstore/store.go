@@ -23,7 +23,9 @@ type Options struct {
 	MaxBytes int64
 	// WhenFull says what happens to new counters when the store is full. The zero value means EvictNearestFull.
 	WhenFull WhenFull
-	// Clock returns the time. If the time goes back, counts are kept longer. Nil means this machine's monotonic clock.
+	// Clock returns the time. If the time goes back, counts are kept longer. Nil means this machine's monotonic clock,
+	// which does not follow corrections of the system's clock. A Calendar on a machine that sleeps needs a clock that
+	// does, such as time.Now().Round(0).
 	Clock func() time.Time
 }
 
