@@ -21,7 +21,7 @@ type terms struct {
 
 // op returns an op for the request's subject and its first rule.
 func (t *terms) op(kind Kind, n int64) Op {
-	return Op{Rule: t.rules[0], Key: t.subject, N: n, Kind: kind}
+	return Op{Rule: t.rules[0], Key: t.subject, N: n, Kind: kind, Tentative: t.policy.Settle != nil}
 }
 
 // run runs op with all rules. If the result is a denial, it has the names of the rules that denied.

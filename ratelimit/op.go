@@ -39,6 +39,9 @@ type Op struct {
 
 	// NewGroup begins a new group, even if the previous op has the same key.
 	NewGroup bool
+	// Tentative marks a take that may be refunded soon. A deny cache does not remember its denial, because refunds by
+	// other processes may end the denial early.
+	Tentative bool
 	// Interval is the interval that a count or an add counts over, up to the rule's span. The zero value means the
 	// rule's Per. An add of a GCRA counts nothing and leaves this zero.
 	Interval time.Duration

@@ -22,8 +22,8 @@ import (
 //
 // The cache lets a take pass only if the store does. In two cases, it denies a take that would pass without the
 // cache, but at most until the reported RetryAfter. First, another process, or a failed call that took effect, may
-// reset or refund the counter, or charge a GCRA with a higher limit. Second, a store may evict counters, or have room
-// again, earlier than it reported.
+// reset or refund the counter, or charge a GCRA with a higher limit. Therefore, denials of a [ratelimit.Op] that is
+// Tentative are not remembered. Second, a store may evict counters, or have room again, earlier than it reported.
 //
 // The results are from [ratelimit.FromDenyCache]. RetryAfter is the rest of the reported time. A take of more units
 // than the denied one may have to wait longer. Remaining and ResetAfter are as reported. In a denied group, Violated

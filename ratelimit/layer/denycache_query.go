@@ -116,12 +116,12 @@ func (q *query) keep(i int, n int64, until time.Duration) {
 }
 
 // denialTime returns the time for which a result of op denies later takes, or 0 if it does not. The store has to see
-// denials that may lead to a Block. Units of a Concurrent may come back at any moment. Results of other layers are not
-// remembered.
+// denials that may lead to a Block. Units of a Concurrent and of tentative takes may come back at any moment. Results of
+// other layers are not remembered.
 func denialTime(op *ratelimit.Op, res *ratelimit.Result) time.Duration {
 	switch {
 	case res.Source != ratelimit.FromStore, !canDeny(op.Kind), op.Prepaid != 0, op.Rule.Layout().Concurrent,
-		op.Rule.Block().After > 0 && res.Blocked <= 0:
+		(op.Tentative || op.Rule.Block().After > 0) && res.Blocked <= 0:
 		return 0
 	case res.Blocked > 0:
 		return res.Blocked

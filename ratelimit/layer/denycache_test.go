@@ -186,6 +186,18 @@ func TestDenialsOfAConcurrentAreNotRepeated(t *testing.T) {
 	require.True(t, d.take(1, group[0].Rule, 2).Allowed)
 }
 
+// TestDenialOfATentativeTakeIsNotRepeated refunds a charge in another process, which the cache does not notice.
+func TestDenialOfATentativeTakeIsNotRepeated(t *testing.T) {
+	d := newDenyTest(t, DenyCacheOptions{})
+	op := take(ratelimit.SlidingLog(1, time.Hour), "k", 1)
+	op.Tentative = true
+	charged := d.do(1, op)[0]
+	require.False(t, d.do(1, op)[0].Allowed)
+	_, err := d.spy.DoOne(t.Context(), ratelimit.Op{Rule: op.Rule, Key: "k", Kind: ratelimit.Refund, Receipt: charged.Receipt})
+	require.NoError(t, err)
+	require.True(t, d.do(1, op)[0].Allowed)
+}
+
 func TestFullSetForgetsTheDenialThatEndsFirst(t *testing.T) {
 	d := newDenyTest(t, DenyCacheOptions{MaxKeys: 8})
 	key := func(i int) string { return fmt.Sprint("key", i) }
