@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"bufio"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,12 +64,6 @@ func (w *settlingWriter) WriteHeader(status int) {
 func (w *settlingWriter) Write(p []byte) (int, error) {
 	w.commit(http.StatusOK)
 	return w.ResponseWriter.Write(p)
-}
-
-// ReadFrom lets net/http send a file with sendfile.
-func (w *settlingWriter) ReadFrom(src io.Reader) (int64, error) {
-	w.commit(http.StatusOK)
-	return io.Copy(w.ResponseWriter, src)
 }
 
 func (w *settlingWriter) Flush() { _ = w.FlushError() }
