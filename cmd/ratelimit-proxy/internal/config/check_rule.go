@@ -46,6 +46,9 @@ func (k *checker) rule(r *Rule, field string) {
 	k.add(field+".cost", err)
 	k.header(field+".cost", header)
 	k.limits(r.Limit, r.Limits, cost, field)
+	if c := r.ChargeIf; c != nil && (len(c.Status) == 0 || slices.Min(c.Status) < 200 || slices.Max(c.Status) > 599) {
+		k.addf(field+".charge_if.status", "is %v, want statuses from 200 to 599, such as [401, 403]", c.Status)
+	}
 	if key != nil {
 		k.list(r.Allow, key, field+".allow")
 		k.list(r.Deny, key, field+".deny")

@@ -114,6 +114,9 @@ type Rule struct {
 	Limits []Limit `yaml:"limits"`
 	// Cost is the number of units that a request costs: a number, or "{header.NAME}". Default: 1.
 	Cost string `yaml:"cost"`
+	// ChargeIf refunds requests whose response does not match. A gcra can only refund a key's last charge. Default: every
+	// response matches.
+	ChargeIf *ChargeIf `yaml:"charge_if"`
 	// Tiers replace the limits for some requests. The first tier that matches is used.
 	Tiers []Tier `yaml:"tiers"`
 	// OnError applies while Redis doesn't answer. The rule can allow requests ("open"), answer 503 ("closed", the
@@ -149,6 +152,12 @@ type Limit struct {
 	InFlight int64 `yaml:"in_flight"`
 	// Life is the time for which a request in progress counts. Default: 1m.
 	Life time.Duration `yaml:"life"`
+}
+
+// ChargeIf is a condition on the response to a request.
+type ChargeIf struct {
+	// Status lists the statuses of the response that match, from 200 to 599.
+	Status []int `yaml:"status"`
 }
 
 // Tier has other limits for requests that match, and whose key is one of Keys.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -24,7 +25,11 @@ func TestDocumentedExample(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Check(conf))
 
-	up := behind(t, nil)
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("password") == "wrong" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
 	for name, u := range conf.Upstreams {
 		conf.Upstreams[name] = config.Upstream{URL: up.URL, Host: u.Host}
 	}
@@ -51,8 +56,9 @@ var exampleRequests = []struct {
 	{"GET", "/files/a", nil, 200},
 	{"PUT", "/files/a", nil, 404},
 	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
-	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
-	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 200},
+	{"POST", "/login?password=wrong", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 401},
+	{"POST", "/login?password=wrong", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 401},
+	{"POST", "/login?password=wrong", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 401},
 	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.9"}, 429},
 	{"POST", "/login", []string{"Host", "api.example.com", "X-Forwarded-For", "192.0.2.8"}, 200},
 	{"GET", "/x", []string{"Host", "api.example.com", "X-Api-Key", "k", "X-Cost", "100"}, 200},

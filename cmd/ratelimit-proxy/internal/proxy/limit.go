@@ -36,7 +36,7 @@ func (f *forwarding) chargeRules(r *http.Request, rules []*rule) error {
 			return err
 		}
 		f.countTake(rule, res)
-		if res.Source == ratelimit.FromShadow {
+		if res.Source == ratelimit.FromShadow || res.Allowed && rule.ChargeIf != nil { // it may be refunded
 			continue
 		}
 		if !res.Allowed || rule.sendsX && (of == nil || res.Remaining < least.Remaining) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -40,10 +41,13 @@ func newRule(c config.Rule, by *clients, counters *ruleCounters, p *ratelimit.Po
 	r := &rule{Rule: c, key: key, policy: p, limits: limitRules(c.Limits), counters: counters,
 		allow: newACL(c.Allow, key, false), deny: newACL(c.Deny, key, true),
 		sendsX: c.ResponseHeaders == config.XRateLimit || c.ResponseHeaders == config.Both}
-	p.Key, p.Cost, p.Rules, p.Fallback, p.RulesFor = keyFunc(key, by.key), costFunc(c.Cost), r.limits, nil, nil
-	p.Headers = ratelimit.HeadersDraft10
+	p.Key, p.Cost, p.Rules, p.Headers = keyFunc(key, by.key), costFunc(c.Cost), r.limits, ratelimit.HeadersDraft10
+	p.Fallback, p.RulesFor, p.Settle = nil, nil, nil
 	if c.ResponseHeaders == config.XRateLimit || c.ResponseHeaders == config.None {
 		p.Headers = ratelimit.HeadersNone // the proxy has X-RateLimit headers of its own
+	}
+	if c.ChargeIf != nil {
+		p.Settle = func(status int) bool { return slices.Contains(c.ChargeIf.Status, status) }
 	}
 	if c.Missing == config.Address {
 		p.Fallback = by.key
