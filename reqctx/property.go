@@ -18,7 +18,8 @@ type Prop[T any] struct {
 	Store func(ctx context.Context, v T) error
 	// Commit is called once, before the response's header goes out, if the property has a value by then. It gets the
 	// response's status and header, and may add to the header. If Commit fails, the response becomes an error
-	// response with another status, and the cookies that Commit has added are removed.
+	// response with another status, and the cookies that Commit has added are removed. In package server, the status
+	// is that of the handler's error, even if WriteProblem answers with another one.
 	Commit func(ctx context.Context, v T, status int, h http.Header) error
 	// Close undoes Resolve. It is called after the response, once for each time that Resolve has run, the latest
 	// first, with the result of Resolve. After a panic, the result is the zero value and a [*lazy.PanicError]. Close

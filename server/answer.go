@@ -66,10 +66,11 @@ func (g *gate) clearRepresentation() {
 }
 
 // problem answers r with p and commits the properties: a denied request gets its rate-limit fields, a failed login
-// its session.
+// its session. The properties get the status of p even if Options.WriteProblem redirects, so that a policy can tell a
+// failed login from a successful one.
 func (g *gate) problem(r *http.Request, p *Problem) {
 	a := g.prepare(r, p)
-	if g.commit(a.status()) == nil {
+	if g.commit(p.status()) == nil {
 		g.send(a)
 	}
 }

@@ -227,3 +227,27 @@ func TestSettleAfterTheClientHasLeft(t *testing.T) {
 	<-ended
 	require.Equal(t, []string{"take logins:127.0.0.1"}, store.keys)
 }
+
+// TestSettleGetsTheStatusOfTheError checks that failed logins stay charged if WriteProblem redirects them, as successful
+// logins are redirected.
+func TestSettleGetsTheStatusOfTheError(t *testing.T) {
+	p := failedLogins(t)
+	srv, _ := newServer(t, server.Options{
+		RateLimits: []*ratelimit.Policy{p},
+		WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
+			http.Redirect(w, r, "/login", http.StatusSeeOther)
+		},
+	})
+	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
+		if err := guess(w, req); err != nil {
+			return err
+		}
+		http.Redirect(w, req.Request, "/", http.StatusSeeOther)
+		return nil
+	}, server.Require(p))
+	for _, password := range []string{"right", "wrong"} {
+		res := ask(srv, "POST", "/login?password="+password)
+		require.Equal(t, 303, res.StatusCode)
+		require.Equal(t, password == "wrong", strings.Contains(res.Header.Get("RateLimit"), "r=2"))
+	}
+}
