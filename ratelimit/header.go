@@ -18,8 +18,8 @@ type HeaderFields uint8
 const (
 	// HeadersDraft10 sends RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-10.
 	HeadersDraft10 HeaderFields = iota
-	// HeadersX sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If several policies send these
-	// fields, they describe the policy with the fewest units left.
+	// HeadersX sends X-RateLimit-Limit, -Remaining and -Reset (in seconds from now). If there are several rules, they
+	// describe the rule with the fewest units left.
 	HeadersX
 	// HeadersDraft10AndX sends the fields of both.
 	HeadersDraft10AndX
@@ -134,15 +134,28 @@ func addMembers(h http.Header, name, line string) {
 	h[name] = []string{line}
 }
 
-// writeXHeaders sets the X-RateLimit fields, unless they already describe a policy that has as few or fewer units left.
+// writeXHeaders sets the X-RateLimit fields, unless they already describe a rule that has as few or fewer units left.
 func writeXHeaders(h http.Header, res *Result) {
-	remaining := min(res.Remaining, res.Limit)
+	one := res.scarcest()
+	remaining := min(one.Remaining, one.Limit)
 	if had, err := strconv.ParseInt(h.Get("X-RateLimit-Remaining"), 10, 64); err == nil && had <= remaining {
 		return
 	}
-	h.Set("X-RateLimit-Limit", sfInteger(res.Limit))
+	h.Set("X-RateLimit-Limit", sfInteger(one.Limit))
 	h.Set("X-RateLimit-Remaining", sfInteger(remaining))
-	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(res.ResetAfter)))
+	h.Set("X-RateLimit-Reset", sfInteger(problem.Seconds(one.ResetAfter)))
+}
+
+// scarcest returns the result of the rule with the fewest units left. Of several such rules, it takes the one with the
+// longest wait. Unlike r, which has the strictest numbers of all rules, it describes a single rule.
+func (r *Result) scarcest() *Result {
+	found := r
+	for i, one := range r.Each() {
+		if one.Source != FromShadow && one.Remaining == r.Remaining && (found == r || one.RetryAfter > found.RetryAfter) {
+			found = r.ofRule(i)
+		}
+	}
+	return found
 }
 
 // writeDenial forbids caching and sets Retry-After, unless another policy has set a later time.

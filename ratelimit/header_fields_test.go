@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,4 +91,19 @@ func TestUnknownHeaderFields(t *testing.T) {
 	p.Headers = ratelimit.HeadersNone + 1
 	require.EqualError(t, ratelimit.Check(p),
 		`ratelimit: policy "ip": Headers is 4, want a constant such as HeadersNone`)
+}
+
+// TestXFieldsDescribeOneRule checks that the X-RateLimit fields have the reset of the rule whose units they count.
+func TestXFieldsDescribeOneRule(t *testing.T) {
+	p := ipPolicy("ip", 9)
+	p.Headers = ratelimit.HeadersX
+	p.Rules = []ratelimit.Rule{ratelimit.FixedWindow(9, time.Hour), ratelimit.FixedWindow(2, time.Second), ratelimit.FixedWindow(3, time.Minute)}
+	q := provide(t, p)
+	for _, want := range [][3]string{{"2", "1", "1"}, {"2", "0", "1"}, {"2", "0", "1"}} {
+		_, h := q.take("ip")
+		require.Equal(t, want, [3]string{h.Get("X-RateLimit-Limit"), h.Get("X-RateLimit-Remaining"), h.Get("X-RateLimit-Reset")})
+	}
+	q.hand.now = q.hand.now.Add(2 * time.Second)
+	_, h := q.take("ip")
+	require.Equal(t, "58", h.Get("X-RateLimit-Reset"), "3 per minute has the longest wait of those that have no units left")
 }
