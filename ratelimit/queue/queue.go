@@ -81,6 +81,11 @@ func New(store ratelimit.Store, rule ratelimit.Rule, o Options) (*Queue, error) 
 //   - An error that wraps [ratelimit.ErrStore]. If the store fails for a caller, all callers behind it get the error.
 //   - A [*ratelimit.DeniedError] if the key is on a deny list, because waiting would not help.
 func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result, error) {
+	return q.wait(ctx, key, n, func(context.Context) error { return nil })
+}
+
+// wait is Wait. The first caller calls held before each call of the store, while the others wait behind it.
+func (q *Queue) wait(ctx context.Context, key string, n int64, held func(context.Context) error) (ratelimit.Result, error) {
 	if ctx.Err() != nil {
 		return ratelimit.Result{}, context.Cause(ctx)
 	}
@@ -98,7 +103,10 @@ func (q *Queue) Wait(ctx context.Context, key string, n int64) (ratelimit.Result
 		err = context.Cause(ctx)
 	}
 	for err == nil {
-		if err = q.pause(ctx, l); err != nil {
+		if err = q.pause(ctx, l); err == nil {
+			err = held(ctx)
+		}
+		if err != nil {
 			break
 		}
 		var res ratelimit.Result

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -438,4 +439,19 @@ func TestRandomCallersPassInOrder(t *testing.T) {
 			require.Zero(t, charged)
 		})
 	}
+}
+
+// TestHoldsAreRemoved checks that the number of holds stays small if many hosts make requests wait, and that a hold is
+// kept until it is over.
+func TestHoldsAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := &Transport{}
+		rt.hold("slow", time.Hour)
+		for i := range 3000 {
+			rt.hold(strconv.Itoa(i), time.Second)
+			require.LessOrEqual(t, len(rt.holds), 110)
+			<-time.After(time.Second)
+		}
+		require.Contains(t, rt.holds, "slow")
+	})
 }

@@ -3,8 +3,10 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -40,10 +42,12 @@ type Transport struct {
 
 	mu    sync.Mutex
 	holds map[string]time.Time // for each key, the time until which its requests wait
+	sweep int                  // the number of holds at which those that are over are removed
 }
 
 // RoundTrip sends a request as described at [Transport]. If the wait would exceed the context's deadline, it returns
-// [ErrTooLong] at once. A unit of the Queue may then be charged, if another request got a 429 or a 503 during the wait.
+// [ErrTooLong] at once. If another request gets a 429 or a 503 while this one waits in the Queue, it may instead wait
+// until the deadline.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, key := t.Base, r.URL.Host
 	if base == nil {
@@ -101,15 +105,16 @@ func (t *Transport) repetition(r *http.Request, res *http.Response, key string, 
 	return again
 }
 
-// wait waits for the quota, and until no answer makes the key's requests wait.
+// wait waits until no answer makes the key's requests wait, and for the quota.
 func (t *Transport) wait(ctx context.Context, key string) error {
-	if err := t.waitHold(ctx, key); err != nil || t.Queue == nil {
+	held := func(ctx context.Context) error { return t.waitHold(ctx, key) }
+	if err := held(ctx); err != nil || t.Queue == nil {
 		return err
 	}
-	if _, err := t.Queue.Wait(ctx, key, 1); err != nil {
+	if _, err := t.Queue.wait(ctx, key, 1, held); err != nil {
 		return err
 	}
-	return t.waitHold(ctx, key) // of an answer during the wait for quota
+	return held(ctx) // of an answer during the call of the store
 }
 
 func (t *Transport) waitHold(ctx context.Context, key string) error {
@@ -129,20 +134,19 @@ func (t *Transport) waitHold(ctx context.Context, key string) error {
 	}
 }
 
-// hold makes the key's requests wait. It also removes the holds that are over.
+// hold makes the key's requests wait. Whenever the number of holds has doubled, it removes those that are over.
 func (t *Transport) hold(key string, wait time.Duration) {
-	until := time.Now().Add(wait)
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.holds == nil {
 		t.holds = map[string]time.Time{}
 	}
-	for key, until := range t.holds {
-		if time.Until(until) <= 0 {
-			delete(t.holds, key)
-		}
+	if len(t.holds) >= t.sweep {
+		maps.DeleteFunc(t.holds, func(_ string, until time.Time) bool { return !until.After(now) })
+		t.sweep = 2*len(t.holds) + 100
 	}
-	if until.After(t.holds[key]) {
+	if until := now.Add(wait); until.After(t.holds[key]) {
 		t.holds[key] = until
 	}
 }
@@ -183,8 +187,9 @@ func exhausted(member string) (wait time.Duration, ok bool) {
 	return wait, ok && remaining == "0"
 }
 
-// seconds returns a duration that is written as a number of seconds.
+// seconds returns a duration that is written as a number of seconds, at most the longest duration.
 func seconds(s string) (time.Duration, bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
-	return time.Duration(min(n, math.MaxInt64/uint64(time.Second))) * time.Second, err == nil
+	ok := err == nil || errors.Is(err, strconv.ErrRange)
+	return time.Duration(min(n, math.MaxInt64/uint64(time.Second))) * time.Second, ok
 }

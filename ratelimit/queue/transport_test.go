@@ -120,9 +120,9 @@ func TestTransportHonoursAnswers(t *testing.T) {
 
 // A 429 and a 503 also make other requests with the key wait, for at most MaxWait.
 func TestTransportHoldsOtherRequests(t *testing.T) {
-	for _, status := range []int{429, 503} {
+	for after, status := range map[string]int{"31536000": 503, "99999999999999999999": 429} {
 		synctest.Test(t, func(t *testing.T) {
-			a := &api{began: time.Now(), answers: []answer{{status, "Retry-After: 31536000"}}}
+			a := &api{began: time.Now(), answers: []answer{{status, "Retry-After: " + after}}}
 			rt := &queue.Transport{Base: a, MaxWait: 10 * time.Second}
 			got, err := get(t, rt, t.Context(), "http://api.example.com/")
 			require.NoError(t, err)
@@ -253,4 +253,32 @@ func TestTransportOverHTTP(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestTransportPacesRequestsAfterAnAnswer checks that requests which already wait in the queue take no units while an
+// answer makes them wait. Otherwise, all of them would be sent at the end of this wait.
+func TestTransportPacesRequestsAfterAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memstore.New(memstore.Options{})
+		require.NoError(t, err)
+		q, err := queue.New(store, ratelimit.GCRA(1, time.Second), queue.Options{})
+		require.NoError(t, err)
+		a := &api{began: time.Now(), answers: []answer{{200, ""}, {503, "Retry-After: 10"}}}
+		rt, m := &queue.Transport{Base: a, Queue: q}, time.Minute
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), []time.Duration{m, m, 9 * time.Second, m, m}[i])
+				defer cancel()
+				if _, err := get(t, rt, ctx, "http://api.example.com/"); i == 2 {
+					require.ErrorIs(t, err, queue.ErrTooLong)
+				} else {
+					require.NoError(t, err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		require.Equal(t, []time.Duration{0, time.Second, 11 * time.Second, 12 * time.Second}, a.at)
+	})
 }
