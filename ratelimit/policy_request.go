@@ -86,8 +86,9 @@ func (p *Policy) CountIn(ctx context.Context, interval time.Duration) (int64, er
 
 // Refund gives back the units that Take has charged. It does so once, and further calls return the same result. It
 // waits for the store even if the client leaves, for 5 seconds at most. It returns false if nothing was charged, or
-// if the store no longer has the charge. It does not release the units of a [Concurrent]. Later calls of Take still return their result and do not charge the request
-// again. The response's header shows the refund, unless it has been sent or a middleware has written it.
+// if the store no longer has the charge. It does not release the units of a [Concurrent]. Later calls of Take still
+// return their result and do not charge the request again. The response's header shows the refund, unless it has been
+// sent or a middleware has written it.
 func (p *Policy) Refund(ctx context.Context) (bool, error) {
 	c, err, taken := p.propertyKeys().take.Peek(ctx)
 	if err != nil || !taken || !c.res.Allowed {

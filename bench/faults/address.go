@@ -59,11 +59,11 @@ func limitByClientIP(key func(ip string) string) func() (limiting, error) {
 
 // addressPrograms returns a program for each middleware. admitted sends a request from each address to a new
 // middleware, and returns the number of requests that are not limited.
-func addressPrograms(look func(admitted func(addrs ...string) int) (seen string, n int)) []program {
+func addressPrograms(check func(admitted func(addrs ...string) int) (seen string, n int)) []program {
 	var out []program
 	for _, m := range middlewares {
 		out = append(out, program{m.name, func(context.Context, string) (seen string, n int, err error) {
-			seen, n = look(func(addrs ...string) (admitted int) {
+			seen, n = check(func(addrs ...string) (admitted int) {
 				limit, err2 := m.make()
 				if err2 == nil {
 					admitted, err2 = limit.countAdmitted(addrs)
@@ -91,9 +91,9 @@ func (l limiting) countAdmitted(addrs []string) (n int, err error) {
 	return n, nil
 }
 
-// lookAtMapped looks whether an IPv4 address and its IPv4-mapped IPv6 address are the same client, and whether two
+// checkMapped checks whether an IPv4 address and its IPv4-mapped IPv6 address are the same client, and whether two
 // mapped addresses are two clients.
-func lookAtMapped(admitted func(addrs ...string) int) (string, int) {
+func checkMapped(admitted func(addrs ...string) int) (string, int) {
 	n := admitted("192.0.2.1", "::ffff:192.0.2.1")
 	if admitted("::ffff:192.0.2.1", "::ffff:192.0.2.2") < 2 {
 		return "all are one client", n
@@ -101,8 +101,8 @@ func lookAtMapped(admitted func(addrs ...string) int) (string, int) {
 	return yes(n > 1), n
 }
 
-// lookAtPrefix looks whether a client can change its address within its /64.
-func lookAtPrefix(admitted func(addrs ...string) int) (string, int) {
+// checkPrefix checks whether a client can change its address within its /64.
+func checkPrefix(admitted func(addrs ...string) int) (string, int) {
 	n := admitted("2001:db8::1", "2001:db8::2", "2001:db8::3")
 	return yes(n > 1), n
 }

@@ -19,8 +19,8 @@ type client struct {
 	err  error
 }
 
-// programs returns a program for each contender. look may open more clients of the contender.
-func programs(list []decisions.Contender, look func(c *client, open func() *client) (seen string, n int)) []program {
+// programs returns a program for each contender. check may open more clients of the contender.
+func programs(list []decisions.Contender, check func(c *client, open func() *client) (seen string, n int)) []program {
 	var out []program
 	for _, contender := range list {
 		out = append(out, program{contender.Name, func(ctx context.Context, addr string) (string, int, error) {
@@ -31,7 +31,7 @@ func programs(list []decisions.Contender, look func(c *client, open func() *clie
 				clients = append(clients, c)
 				return c
 			}
-			seen, n := look(open(), open)
+			seen, n := check(open(), open)
 			var errs []error
 			for _, c := range clients {
 				errs = append(errs, c.err, c.close())

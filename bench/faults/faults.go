@@ -22,22 +22,22 @@ type fault struct {
 // program is a peer, or a part of lazyreq.
 type program struct {
 	name string
-	// look runs the program with the Redis at addr. It returns a text for the table, and a number for the progress.
-	look func(ctx context.Context, addr string) (seen string, n int, err error)
+	// check runs the program with the Redis at addr. It returns a text for the table, and a number for the progress.
+	check func(ctx context.Context, addr string) (seen string, n int, err error)
 }
 
 // known are the faults of the table.
 var known = []fault{
-	{"Denied takes are charged", false, programs(severalUnits, lookAtDenied)},
-	{"`Remaining` is wrong, at 1 to 1000 per minute", false, programs(all, lookAtRemaining)},
-	{"Units in a second at a window's end, of 100 per 10 s", true, programs(all, lookAtEdge)},
-	{"All units come back", true, programs(all, lookAtReturn)},
-	{"Failed calls, of 64 callers with one key", false, programs(onRedis, lookAtHotKey)},
-	{"Units that 32 instances admit, of 100", false, programs(onRedis, lookAtInstances)},
-	{"An IPv4-mapped address is another client", false, addressPrograms(lookAtMapped)},
-	{"Each address of a /64 is another client", false, addressPrograms(lookAtPrefix)},
-	{"Values lost when 50 requests write to a session", false, sessionPrograms(lookAtWriters)},
-	{"A slow request revives a session after its logout", false, sessionPrograms(lookAtLogout)},
+	{"Denied takes are charged", false, programs(severalUnits, checkDenied)},
+	{"`Remaining` is wrong, at 1 to 1000 per minute", false, programs(all, checkRemaining)},
+	{"Units in a second at a window's end, of 100 per 10 s", true, programs(all, checkEdge)},
+	{"All units come back", true, programs(all, checkReturn)},
+	{"Failed calls, of 64 callers with one key", false, programs(onRedis, checkHotKey)},
+	{"Units that 32 instances admit, of 100", false, programs(onRedis, checkInstances)},
+	{"An IPv4-mapped address is another client", false, addressPrograms(checkMapped)},
+	{"Each address of a /64 is another client", false, addressPrograms(checkPrefix)},
+	{"Values lost when 50 requests write to a session", false, sessionPrograms(checkWriters)},
+	{"A slow request revives a session after its logout", false, sessionPrograms(checkLogout)},
 }
 
 // Run looks for all faults and writes the table to out. It returns an error if a program could not be run. The table
@@ -45,7 +45,7 @@ var known = []fault{
 func Run(ctx context.Context, out, progress io.Writer) error {
 	return rig.WithRedis(func(addr string, _ *redis.Client) error {
 		r := &run{addr: addr, progress: progress}
-		_, err := io.WriteString(out, table(known, r.lookForAll(ctx, known)))
+		_, err := io.WriteString(out, table(known, r.checkAll(ctx, known)))
 		return errors.Join(err, r.err)
 	})
 }
@@ -58,8 +58,8 @@ type run struct {
 	err      error // of the programs that could not be run
 }
 
-// lookForAll returns what was seen, by fault and program.
-func (r *run) lookForAll(ctx context.Context, faults []fault) [][]string {
+// checkAll returns what was seen, by fault and program.
+func (r *run) checkAll(ctx context.Context, faults []fault) [][]string {
 	seen := make([][]string, len(faults))
 	for _, waits := range []bool{true, false} {
 		var running sync.WaitGroup
@@ -69,7 +69,7 @@ func (r *run) lookForAll(ctx context.Context, faults []fault) [][]string {
 			}
 			seen[i] = make([]string, len(f.programs))
 			for j, p := range f.programs {
-				running.Go(func() { seen[i][j] = r.look(ctx, f.name, p) })
+				running.Go(func() { seen[i][j] = r.check(ctx, f.name, p) })
 				if !waits {
 					running.Wait()
 				}
@@ -80,9 +80,9 @@ func (r *run) lookForAll(ctx context.Context, faults []fault) [][]string {
 	return seen
 }
 
-// look runs a program.
-func (r *run) look(ctx context.Context, fault string, p program) string {
-	seen, n, err := p.look(ctx, r.addr)
+// check runs a program.
+func (r *run) check(ctx context.Context, fault string, p program) string {
+	seen, n, err := p.check(ctx, r.addr)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {

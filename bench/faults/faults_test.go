@@ -53,11 +53,11 @@ func TestProgramThatFailsIsReported(t *testing.T) {
 			}, nil
 		}}
 	}
-	for _, look := range []func(*client, func() *client) (string, int){lookAtDenied, lookAtRemaining, lookAtHotKey, lookAtInstances} {
+	for _, check := range []func(*client, func() *client) (string, int){checkDenied, checkRemaining, checkHotKey, checkInstances} {
 		for _, err := range []error{nil, boom} {
 			r := &run{progress: io.Discard}
-			faults := []fault{{"a fault", false, programs([]decisions.Contender{open(err)}, look)}}
-			seen := r.lookForAll(t.Context(), faults)
+			faults := []fault{{"a fault", false, programs([]decisions.Contender{open(err)}, check)}}
+			seen := r.checkAll(t.Context(), faults)
 			require.Equal(t, "| Fault | lazyreq | Peers |\n|---|---|---|\n| a fault |  | could not be run: broken |\n", table(faults, seen))
 			require.ErrorIs(t, r.err, boom)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// lookAtDenied takes 8 of 10 units, then 5, which are too many, and then 1.
-func lookAtDenied(c *client, _ func() *client) (string, int) {
+// checkDenied takes 8 of 10 units, then 5, which are too many, and then 1.
+func checkDenied(c *client, _ func() *client) (string, int) {
 	c.limit(10, time.Hour)
 	if !c.decide(8).Allowed || c.decide(5).Allowed {
 		c.err = errors.Join(c.err, errors.New("does not keep a limit of 10"))
@@ -24,8 +24,8 @@ func yes(is bool) string {
 	return "no"
 }
 
-// lookAtRemaining compares Remaining with the truth after each of three takes.
-func lookAtRemaining(c *client, _ func() *client) (string, int) {
+// checkRemaining compares Remaining with the truth after each of three takes.
+func checkRemaining(c *client, _ func() *client) (string, int) {
 	wrong := 0
 	for limit := 1; limit <= 1000; limit++ {
 		c.limit(limit, time.Minute)
@@ -57,8 +57,8 @@ func (c *client) remainsRight(limit int) bool {
 	return true
 }
 
-// lookAtHotKey counts the calls that fail.
-func lookAtHotKey(c *client, _ func() *client) (string, int) {
+// checkHotKey counts the calls that fail.
+func checkHotKey(c *client, _ func() *client) (string, int) {
 	const callers, calls = 64, 50
 	c.limit(1_000_000, time.Hour)
 	if c.err != nil {
@@ -86,8 +86,8 @@ func lookAtHotKey(c *client, _ func() *client) (string, int) {
 	}
 }
 
-// lookAtInstances counts the units that many clients get together. Each asks until it is denied, whatever fails before.
-func lookAtInstances(c *client, open func() *client) (string, int) {
+// checkInstances counts the units that many clients get together. Each asks until it is denied, whatever fails before.
+func checkInstances(c *client, open func() *client) (string, int) {
 	const instances, limit = 32, 100
 	var admitted atomic.Int64
 	var running sync.WaitGroup
@@ -133,8 +133,8 @@ func (c *client) beginWindow() time.Time {
 	return begin.Add(window)
 }
 
-// lookAtEdge begins a window with one unit, and counts the units in the second around its end.
-func lookAtEdge(c *client, _ func() *client) (string, int) {
+// checkEdge begins a window with one unit, and counts the units in the second around its end.
+func checkEdge(c *client, _ func() *client) (string, int) {
 	end := c.beginWindow()
 	c.decide(1)
 	c.sleepUntil(end.Add(-halfSecond))
@@ -153,8 +153,8 @@ func lookAtEdge(c *client, _ func() *client) (string, int) {
 	return fmt.Sprint("about ", (n+5)/10*10), n
 }
 
-// lookAtReturn takes all units at once, and measures when all have come back, as far as a denial shows it.
-func lookAtReturn(c *client, _ func() *client) (string, int) {
+// checkReturn takes all units at once, and measures when all have come back, as far as a denial shows it.
+func checkReturn(c *client, _ func() *client) (string, int) {
 	c.beginWindow()
 	if n := c.takeAll(); n < windowLimit {
 		c.err = errors.Join(c.err, fmt.Errorf("admits only %d of %d", n, windowLimit))

@@ -59,35 +59,35 @@ func (f *fake) limiter(q decisions.Quota) (decisions.Take, error) {
 
 type limitLook func(c *client, open func() *client) (string, int)
 
-// see returns what a look sees in f.
-func (f *fake) see(t *testing.T, look limitLook) (string, error) {
+// see returns what a check sees in f.
+func (f *fake) see(t *testing.T, check limitLook) (string, error) {
 	f.used, f.ends = map[string]int{}, map[string]time.Time{}
-	seen, _, err := programs([]decisions.Contender{{Name: "fake", Open: openInMemory(f.limiter)}}, look)[0].look(t.Context(), "")
+	seen, _, err := programs([]decisions.Contender{{Name: "fake", Open: openInMemory(f.limiter)}}, check)[0].check(t.Context(), "")
 	return seen, err
 }
 
-func (f *fake) requireSeen(t *testing.T, want string, look limitLook) {
+func (f *fake) requireSeen(t *testing.T, want string, check limitLook) {
 	t.Helper()
-	seen, err := f.see(t, look)
+	seen, err := f.see(t, check)
 	require.NoError(t, err)
 	require.Equal(t, want, seen)
 }
 
-func (f *fake) requireError(t *testing.T, want string, look limitLook) {
+func (f *fake) requireError(t *testing.T, want string, check limitLook) {
 	t.Helper()
-	_, err := f.see(t, look)
+	_, err := f.see(t, check)
 	require.ErrorContains(t, err, want)
 }
 
 func TestChargeOfDeniedTakeIsNoticed(t *testing.T) {
-	(&fake{}).requireSeen(t, "no", lookAtDenied)
-	(&fake{chargesDenied: true}).requireSeen(t, "yes", lookAtDenied)
-	(&fake{limitsLess: 3}).requireError(t, "does not keep a limit of 10", lookAtDenied)
-	(&fake{limitsLess: -3}).requireError(t, "does not keep a limit of 10", lookAtDenied)
+	(&fake{}).requireSeen(t, "no", checkDenied)
+	(&fake{chargesDenied: true}).requireSeen(t, "yes", checkDenied)
+	(&fake{limitsLess: 3}).requireError(t, "does not keep a limit of 10", checkDenied)
+	(&fake{limitsLess: -3}).requireError(t, "does not keep a limit of 10", checkDenied)
 }
 
 func TestWrongRemainingIsNoticed(t *testing.T) {
-	(&fake{}).requireSeen(t, "never", lookAtRemaining)
+	(&fake{}).requireSeen(t, "never", checkRemaining)
 	for want, wrong := range map[string]func(limit int) bool{
 		"sometimes":  func(limit int) bool { return limit == 1000 },
 		"about half": func(limit int) bool { return limit%2 == 0 },
@@ -100,23 +100,23 @@ func TestWrongRemainingIsNoticed(t *testing.T) {
 				}
 				return 0
 			}}
-			f.requireSeen(t, want, lookAtRemaining)
+			f.requireSeen(t, want, checkRemaining)
 		}
 	}
 }
 
 func TestFailedCallsAreNoticed(t *testing.T) {
-	(&fake{}).requireSeen(t, "none", lookAtHotKey)
-	(&fake{fails: func(call int) bool { return call == 3200 }}).requireSeen(t, "some", lookAtHotKey)
-	(&fake{fails: func(call int) bool { return call%3 == 0 }}).requireSeen(t, "many", lookAtHotKey)
+	(&fake{}).requireSeen(t, "none", checkHotKey)
+	(&fake{fails: func(call int) bool { return call == 3200 }}).requireSeen(t, "some", checkHotKey)
+	(&fake{fails: func(call int) bool { return call%3 == 0 }}).requireSeen(t, "many", checkHotKey)
 }
 
 func TestWrongSumOfInstancesIsNoticed(t *testing.T) {
-	(&fake{}).requireSeen(t, "100", lookAtInstances)
-	(&fake{fails: func(call int) bool { return call%3 == 0 }}).requireSeen(t, "100", lookAtInstances)
-	(&fake{alone: true}).requireSeen(t, "more than 100", lookAtInstances)
-	(&fake{limitsLess: 1}).requireSeen(t, "less than 100", lookAtInstances)
-	(&fake{lasts: -25 * time.Hour}).requireError(t, "nothing is denied", lookAtInstances)
+	(&fake{}).requireSeen(t, "100", checkInstances)
+	(&fake{fails: func(call int) bool { return call%3 == 0 }}).requireSeen(t, "100", checkInstances)
+	(&fake{alone: true}).requireSeen(t, "more than 100", checkInstances)
+	(&fake{limitsLess: 1}).requireSeen(t, "less than 100", checkInstances)
+	(&fake{lasts: -25 * time.Hour}).requireError(t, "nothing is denied", checkInstances)
 }
 
 func TestUnitsAtTheEdgeAreCounted(t *testing.T) {
@@ -125,7 +125,7 @@ func TestUnitsAtTheEdgeAreCounted(t *testing.T) {
 		"at most 100": {lasts: time.Second},
 		"about 150":   {limitsLess: 25},
 	} {
-		synctest.Test(t, func(t *testing.T) { f.requireSeen(t, want, lookAtEdge) })
+		synctest.Test(t, func(t *testing.T) { f.requireSeen(t, want, checkEdge) })
 	}
 }
 
@@ -135,13 +135,13 @@ func TestLateUnitsAreNoticed(t *testing.T) {
 		"up to 5 % late":  {lasts: time.Second / 5},
 		"up to 50 % late": {lasts: 5 * time.Second},
 	} {
-		synctest.Test(t, func(t *testing.T) { f.requireSeen(t, want, lookAtReturn) })
+		synctest.Test(t, func(t *testing.T) { f.requireSeen(t, want, checkReturn) })
 	}
 	synctest.Test(t, func(t *testing.T) {
-		(&fake{lasts: time.Hour}).requireError(t, "only 0 of 100 units come back", lookAtReturn)
+		(&fake{lasts: time.Hour}).requireError(t, "only 0 of 100 units come back", checkReturn)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		(&fake{limitsLess: 1}).requireError(t, "admits only 99 of 100", lookAtReturn)
+		(&fake{limitsLess: 1}).requireError(t, "admits only 99 of 100", checkReturn)
 	})
 }
 
@@ -149,21 +149,21 @@ func TestCancelEndsTheWait(t *testing.T) {
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	for _, look := range []limitLook{lookAtEdge, lookAtReturn} {
+	for _, check := range []limitLook{checkEdge, checkReturn} {
 		f := &fake{}
-		_, _, err := programs([]decisions.Contender{{Open: openInMemory(f.limiter)}}, look)[0].look(ctx, "")
+		_, _, err := programs([]decisions.Contender{{Open: openInMemory(f.limiter)}}, check)[0].check(ctx, "")
 		require.ErrorIs(t, err, gone)
 	}
 }
 
 func TestOtherClientsAreNoticed(t *testing.T) {
 	admits := func(n int) func(...string) int { return func(...string) int { return n } }
-	seen, _ := lookAtPrefix(admits(1))
+	seen, _ := checkPrefix(admits(1))
 	require.Equal(t, "no", seen)
-	seen, _ = lookAtPrefix(admits(3))
+	seen, _ = checkPrefix(admits(3))
 	require.Equal(t, "yes", seen)
-	seen, _ = lookAtMapped(admits(2))
+	seen, _ = checkMapped(admits(2))
 	require.Equal(t, "yes", seen)
-	seen, _ = lookAtMapped(admits(1))
+	seen, _ = checkMapped(admits(1))
 	require.Equal(t, "all are one client", seen)
 }

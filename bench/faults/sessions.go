@@ -11,17 +11,17 @@ import (
 	"github.com/lazyreq/lazyreq/bench/session"
 )
 
-func sessionPrograms(look func(v *visitor) (seen string, n int)) []program {
+func sessionPrograms(check func(v *visitor) (seen string, n int)) []program {
 	var out []program
 	for _, c := range session.Contenders {
-		out = append(out, sessionProgram(c, look))
+		out = append(out, sessionProgram(c, check))
 	}
 	out[0].name = ours + "sessions"
-	return append(out, sessionProgram(session.Contender{Name: "gin", Open: openGin}, look))
+	return append(out, sessionProgram(session.Contender{Name: "gin", Open: openGin}, check))
 }
 
-// sessionProgram returns a program for a session library. look has a visitor who is logged in.
-func sessionProgram(c session.Contender, look func(v *visitor) (seen string, n int)) program {
+// sessionProgram returns a program for a session library. check has a visitor who is logged in.
+func sessionProgram(c session.Contender, check func(v *visitor) (seen string, n int)) program {
 	return program{c.Name, func(ctx context.Context, addr string) (string, int, error) {
 		h, end, err := c.Open(addr)
 		if err != nil {
@@ -33,13 +33,13 @@ func sessionProgram(c session.Contender, look func(v *visitor) (seen string, n i
 			v.cookie = c.Name + "=" + c.Value
 		}
 		v.expect(v.get("user") == "ada", "the user is not logged in")
-		seen, n := look(v)
+		seen, n := check(v)
 		return seen, n, errors.Join(v.err, end())
 	}}
 }
 
-// lookAtWriters has requests write different values to the session at the same time, and counts the lost values.
-func lookAtWriters(v *visitor) (string, int) {
+// checkWriters has requests write different values to the session at the same time, and counts the lost values.
+func checkWriters(v *visitor) (string, int) {
 	const writers = 50
 	var slow []*slowRequest
 	for i := range writers {
@@ -57,8 +57,8 @@ func lookAtWriters(v *visitor) (string, int) {
 	return fmt.Sprint(lost), lost
 }
 
-// lookAtLogout looks whether a session is back after the end of a request that began before the logout.
-func lookAtLogout(v *visitor) (string, int) {
+// checkLogout checks whether a session is back after the end of a request that began before the logout.
+func checkLogout(v *visitor) (string, int) {
 	slow := v.begin("/put?value")
 	v.expect(v.send("POST", "/logout", http.NoBody).Code == http.StatusOK, "the logout has failed")
 	v.expect(v.get("user") == "", "the user is still logged in")

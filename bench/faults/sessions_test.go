@@ -51,10 +51,10 @@ func (f *fakeSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *fakeSessions) see(t *testing.T, look func(*visitor) (string, int)) (string, error) {
+func (f *fakeSessions) see(t *testing.T, check func(*visitor) (string, int)) (string, error) {
 	seen, _, err := sessionProgram(session.Contender{Open: func(string) (http.Handler, func() error, error) {
 		return f, func() error { return nil }, nil
-	}}, look).look(t.Context(), "")
+	}}, check).check(t.Context(), "")
 	return seen, err
 }
 
@@ -66,10 +66,10 @@ func TestLostWritesAndRevivedSessionsAreNoticed(t *testing.T) {
 		{true, "0", "no, it gets a 409"},
 		{false, "49", "yes"},
 	} {
-		seen, err := (&fakeSessions{merges: c.merges}).see(t, lookAtWriters)
+		seen, err := (&fakeSessions{merges: c.merges}).see(t, checkWriters)
 		require.NoError(t, err)
 		require.Equal(t, c.lost, seen)
-		seen, err = (&fakeSessions{merges: c.merges}).see(t, lookAtLogout)
+		seen, err = (&fakeSessions{merges: c.merges}).see(t, checkLogout)
 		require.NoError(t, err)
 		require.Equal(t, c.revive, seen)
 	}
@@ -80,9 +80,9 @@ func TestBrokenSessionsAreNoticed(t *testing.T) {
 		"/login": "the user is not logged in", "/get": "a value cannot be read",
 		"/put": "does not read the body, and its status is 500", "/logout": "the logout has failed",
 	} {
-		_, err := (&fakeSessions{merges: true, broken: path}).see(t, lookAtLogout)
+		_, err := (&fakeSessions{merges: true, broken: path}).see(t, checkLogout)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := (&fakeSessions{merges: true, broken: "/put"}).see(t, lookAtWriters)
+	_, err := (&fakeSessions{merges: true, broken: "/put"}).see(t, checkWriters)
 	require.ErrorContains(t, err, "a write has failed")
 }

@@ -17,8 +17,9 @@ import (
 //
 // A denial of n units denies takes of n or more units by the same rule, until the time of the call plus RetryAfter. A
 // take that leaves no units counts as a denial of one unit. If a rule has a Block, the store sees every denial until
-// the block begins, and no denials during the block. It sees every denial by a Concurrent. A group of takes, such as those of a policy, is denied if the
-// cache denies one of the takes and knows all others. All other ops go to the store.
+// the block begins, and no denials during the block. It sees every denial by a Concurrent. A group of takes, such as
+// those of a policy, is denied if the cache denies one of the takes and knows all others. All other ops go to the
+// store.
 //
 // The cache lets a take pass only if the store does. In two cases, it denies a take that would pass without the
 // cache, but at most until the reported RetryAfter. First, another process, or a failed call that took effect, may

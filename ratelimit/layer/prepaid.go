@@ -19,10 +19,11 @@ import (
 // used rarely has no allotment. The limit is never exceeded, because the store charges the units as if they were spent at
 // the end of the allotment (see [ratelimit.Op.ValidFor]). But throughput may be below the limit.
 //
-// Only single takes by rules without a Block, other than Concurrent, spend allotments, and only the store denies. The result of such a take is
-// from [ratelimit.FromPrepaid]: Remaining is the number of units that the store had left plus the rest of the allotment.
-// Single peeks, counts and adds treat the allotments of this process as unused units. A Reset ends the allotments of the
-// key in this process only. A take may wait for an allotment, until its context ends or the call fails.
+// Only single takes by rules without a Block, other than Concurrent, spend allotments, and only the store denies. The
+// result of such a take is from [ratelimit.FromPrepaid]: Remaining is the number of units that the store had left
+// plus the rest of the allotment. Single peeks, counts and adds treat the allotments of this process as unused units.
+// A Reset ends the allotments of the key in this process only. A take may wait for an allotment, until its context
+// ends or the call fails.
 type PrepaidOptions struct {
 	// Lifetime is the maximum duration of an allotment, from 1 ms to [ratelimit.MaxPrepaid]. It is at most a twentieth
 	// of a rule's Per and, for a GCRA, of the time in which a full burst comes back. An allotment also ends with its
