@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,6 +22,11 @@ func (s *Store) endOldest(ctx context.Context, deadline time.Time, d storage.Del
 		return err
 	}
 	if len(locators) > d.MaxPerUser {
+		if !committed && !d.Create {
+			if err := s.checkDigest(ctx, deadline, d); err != nil {
+				return err
+			}
+		}
 		entries, err := s.list(ctx, deadline, d.Bind, d.Limits)
 		if err != nil {
 			return err
@@ -41,4 +47,14 @@ func (s *Store) endOldest(ctx context.Context, deadline time.Time, d storage.Del
 		return storage.ErrGone
 	}
 	return nil
+}
+
+// checkDigest returns ErrGone if the session of d does not exist or has another digest. Then the commit will fail, and must
+// not end other sessions.
+func (s *Store) checkDigest(ctx context.Context, deadline time.Time, d storage.Delta) error {
+	rec, err := s.load(ctx, deadline, d.Locator, d.Digest, d.Limits)
+	if rec.Old || errors.Is(err, storage.ErrNotFound) {
+		return storage.ErrGone
+	}
+	return err
 }

@@ -81,9 +81,9 @@ type Options struct {
 // Store is a session.Store in Redis. It is safe for concurrent use and needs no closing.
 //
 // Load, Commit and Destroy cost one script call, and one more on the user's index to bind a session or to end a bound
-// one. Delta.MaxPerUser costs two more calls, and what List and Revoke cost if the user has too many sessions. Load costs
-// time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on the user's index,
-// one for each session, many of which share a round trip, and one for each 64 entries that are dropped.
+// one. Delta.MaxPerUser costs two more calls, and what Load, List and Revoke cost if the user has too many sessions. Load
+// costs time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on the user's
+// index, one for each session, many of which share a round trip, and one for each 64 entries that are dropped.
 type Store struct {
 	timeout  time.Duration
 	pipe     *redispipe.Pipe
@@ -109,11 +109,15 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 
 // Load implements session.Store.
 func (s *Store) Load(ctx context.Context, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
+	return s.load(ctx, time.Now().Add(s.timeout), l, d, lim)
+}
+
+func (s *Store) load(ctx context.Context, deadline time.Time, l storage.Locator, d storage.Digest, lim storage.Limits) (storage.Record, error) {
 	args := []any{lim.Idle.Microseconds(), lim.Absolute.Microseconds(), lim.Touch.Microseconds(), string(d[:])}
 	if lim.Remembered > 0 || lim.Device != "" {
 		args = append(args, lim.Device, lim.Remembered.Microseconds())
 	}
-	return decodeRecord(s.run(ctx, time.Now().Add(s.timeout), loadScript, l.Key(), args...))
+	return decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), args...))
 }
 
 // Commit implements session.Store.

@@ -78,6 +78,12 @@ func testEndedSessionsDontCount(t *testing.T, s *subject) {
 	_, err = s.store.Load(t.Context(), unused.locator, unused.digest, longer)
 	requireErrorIs(t, err, storage.ErrNotFound)
 	s.requireListed(t, "ada", kept, second)
+	renewed := s.rotate(t, second, s.units(4))
+	for _, gone := range []id{idle, second} { // a login that cannot succeed ends no session
+		_, err := s.loginWithin(t.Context(), gone, newDigest(), "ada", 1)
+		requireErrorIs(t, err, storage.ErrGone)
+		s.requireListed(t, "ada", kept, renewed)
+	}
 }
 
 // testConcurrentLogins has a user who logs in many times at once. Of the sessions whose logins have succeeded, at most n
