@@ -41,10 +41,11 @@ type Options struct {
 	MaxPerUser int
 	// Devices records the client's address and the first 256 bytes of its User-Agent each time that the use of a
 	// user's session is recorded (see IdleTimeout). List returns them, for a list of the user's devices. They are
-	// personal data, which the store keeps with the session, unencrypted.
+	// personal data, which the store keeps with the session, unencrypted. Without Devices, later uses leave them
+	// unchanged, until the session ends.
 	Devices bool
 	// ClientAddr returns the address that Devices records. Behind proxies, use the function that IPOptions.Client of
-	// package ratelimit returns. Default: the address of the connection.
+	// package ratelimit returns. It must not use the session. Default: the address of the connection.
 	ClientAddr func(ctx context.Context, r *http.Request) netip.Addr
 }
 
