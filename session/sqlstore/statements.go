@@ -47,11 +47,11 @@ CREATE INDEX {table}_expires ON {table} (expires);
 // replacer translates statements to the dialect.
 func (d Dialect) replacer(table string) *strings.Replacer {
 	if d == SQLite {
-		return strings.NewReplacer("{table}", table, "BYTES", "BLOB", "$", "?",
+		return strings.NewReplacer("{table}", table, "BYTES", "BLOB", "$", "?", "{skip}", "",
 			// The precision is a millisecond.
 			"{now}", "CAST(round((julianday('now') - 2440587.5) * 86400000) * 1000 AS INTEGER)")
 	}
-	return strings.NewReplacer("{table}", table, "BYTES", "BYTEA",
+	return strings.NewReplacer("{table}", table, "BYTES", "BYTEA", "{skip}", " FOR UPDATE SKIP LOCKED",
 		"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)")
 }
 
@@ -83,7 +83,8 @@ func newStatements(d Dialect, table string) statements {
 		remove: r.Replace("DELETE FROM {table} WHERE locator = $1"),
 		list:   r.Replace("SELECT " + columns + " FROM {table} WHERE user_name = $1"),
 		revoke: r.Replace("DELETE FROM {table} WHERE locator = $1 AND user_name = $2"),
+		// Without skip, this could be in a deadlock with endOldest.
 		deleteExpired: r.Replace("DELETE FROM {table} WHERE locator IN " +
-			"(SELECT locator FROM {table} WHERE expires <= {now} LIMIT 1000) AND expires <= {now}"),
+			"(SELECT locator FROM {table} WHERE expires <= {now} LIMIT 1000{skip}) AND expires <= {now}"),
 	}
 }

@@ -147,6 +147,30 @@ func TestDeleteExpired(t *testing.T) {
 	}
 }
 
+// DeleteExpired does not wait for a session that another call has locked. Otherwise, both could wait for each other.
+func TestDeleteExpiredSkipsLockedSessions(t *testing.T) {
+	db := openPostgreSQL(t)
+	s := db.store(t, sqlstore.Options{Timeout: 5 * time.Second})
+	login(t, s)
+	other := setting("name", "bob")
+	other.Locator, other.Create = storage.Locator{9}, true
+	require.NoError(t, s.Commit(t.Context(), other))
+	db.age(t, 2*limits.Idle)
+	tx, err := db.Begin()
+	require.NoError(t, err)
+	_, err = tx.Exec("SELECT FROM sessions WHERE locator = $1 FOR UPDATE", locator[:])
+	require.NoError(t, err)
+	for _, want := range []int{1, 0} {
+		n, err := s.DeleteExpired(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	require.NoError(t, tx.Rollback())
+	n, err := s.DeleteExpired(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
 // A transaction of another program holds the row. Calls end at their timeout and change nothing.
 func TestHangingDatabase(t *testing.T) {
 	for name, db := range map[string]database{"SQLite": openSQLite(t), "PostgreSQL": openPostgreSQL(t)} {
