@@ -46,7 +46,7 @@ func (m Mode) String() string {
 // and adds. The result's source is [ratelimit.FromFailover]. Unknown fields are 0, and there is no receipt. The
 // strictest mode in a group applies to the whole group. A group with a denied take charges nothing. Counts, refunds
 // and resets need the store's counter. They return an [*UnavailableError] in every mode, and so do all other ops of
-// the same call.
+// the same call. Units of a [ratelimit.Concurrent] that Local has counted have a receipt and can be refunded.
 //
 // The breaker opens if at least ten calls ended in the last second (or in two Timeouts, if these are longer) and the
 // share Ratio of them failed. It also opens if ten calls in sequence failed and none has succeeded for a Timeout.
@@ -164,6 +164,9 @@ func (f *failover) DoOne(ctx context.Context, op ratelimit.Op) (ratelimit.Result
 func (f *failover) run(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Result, error) {
 	if err := check(ctx, ops); err != nil {
 		return nil, err
+	}
+	if results := f.releaseLocally(ctx, ops); results != nil {
+		return results, nil
 	}
 	results, err := f.call(ctx, ops)
 	if err == nil || ratelimit.IsOpError(err) || ctx.Err() != nil {

@@ -63,9 +63,28 @@ func (f *failover) answer(ctx context.Context, ops []ratelimit.Op, err error) ([
 		out = append(out, results...)
 	}
 	for i := range out {
-		out[i].Source, out[i].Limit, out[i].Receipt = ratelimit.FromFailover, ops[i].Rule.Limit(), ratelimit.Receipt{}
+		out[i].Source, out[i].Limit = ratelimit.FromFailover, ops[i].Rule.Limit()
+		if !ops[i].Rule.Layout().Concurrent {
+			out[i].Receipt = ratelimit.Receipt{}
+		}
 	}
 	return out, nil
+}
+
+// releaseLocally runs refunds of units of a [ratelimit.Concurrent] that Local has counted. It returns nil if ops are something
+// else. Receipts of the store do not fit the local counters.
+func (f *failover) releaseLocally(ctx context.Context, ops []ratelimit.Op) []ratelimit.Result {
+	if f.local == nil || slices.ContainsFunc(ops, func(op ratelimit.Op) bool { return op.Kind != ratelimit.Refund }) {
+		return nil
+	}
+	results, err := f.local.Do(ctx, ops)
+	if err != nil || !slices.ContainsFunc(results, func(r ratelimit.Result) bool { return r.Allowed }) {
+		return nil
+	}
+	for i := range results {
+		results[i].Source = ratelimit.FromFailover
+	}
+	return results
 }
 
 func (f *failover) mode(r ratelimit.Rule) Mode {

@@ -35,3 +35,39 @@ func TestOpsThatNeedTheStore(t *testing.T) {
 		})
 	}
 }
+
+// TestLocalReleases checks that requests in progress that Local has counted release their units, during the outage or after
+// it, and that a unit that the store has charged stays in use.
+func TestLocalReleases(t *testing.T) {
+	withFailover(t, FailoverOptions{Mode: Local}, func(t *testing.T, f *failoverTest) {
+		r := ratelimit.Concurrent(3)
+		limiter, err := ratelimit.NewLimiter(f.failover, r)
+		require.NoError(t, err)
+		takeOne := func() ratelimit.Result {
+			res, err := limiter.Take(t.Context(), "k", 1)
+			require.NoError(t, err)
+			return res
+		}
+		release := func(res ratelimit.Result) bool {
+			released, err := limiter.Refund(t.Context(), "k", res)
+			require.NoError(t, err)
+			return released
+		}
+		held := takeOne()
+		for range 3 {
+			f.down()
+			_, err = limiter.Refund(t.Context(), "k", held)
+			require.ErrorAs(t, err, new(*UnavailableError))
+			first, second := takeOne(), takeOne()
+			require.True(t, first.Allowed && second.Allowed)
+			require.False(t, takeOne().Allowed)
+			require.True(t, release(first))
+			third := takeOne()
+			require.True(t, third.Allowed)
+			f.back()
+			require.True(t, release(second))
+			require.True(t, release(third))
+		}
+		require.True(t, release(held))
+	})
+}
