@@ -203,6 +203,8 @@ func (l Limit) Rule() (ratelimit.Rule, error) {
 // inFlightRule returns a limit of requests in progress as a rule.
 func (l Limit) inFlightRule() (ratelimit.Rule, error) {
 	switch {
+	case l.InFlight == 0:
+		return ratelimit.Rule{}, errors.New("has a life, which only in_flight has")
 	case l.InFlight < 1:
 		return ratelimit.Rule{}, fmt.Errorf("has in_flight %d, want at least 1", l.InFlight)
 	case l != Limit{Name: l.Name, Block: l.Block, InFlight: l.InFlight, Life: l.Life}:

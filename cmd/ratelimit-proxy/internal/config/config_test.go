@@ -76,7 +76,7 @@ func TestErrorPositions(t *testing.T) {
 		{ok + "rules:\n  - {name: a, limits: [{rate: 2/s, interval: 1s}]}\n", `has an interval, which only buckets have`},
 		{ok + "rules:\n  - {name: a, limits: [{burst: 2}]}\n", `rules[0].limits[0]: has no rate`},
 		{ok + "rules:\n  - {name: a, limits: [{in_flight: -1}]}\n", `rules[0].limits[0]: has in_flight -1, want at least 1`},
-		{ok + "rules:\n  - {name: a, limits: [{life: 5s}]}\n", `rules[0].limits[0]: has in_flight 0, want at least 1`},
+		{ok + "rules:\n  - {name: a, limits: [{life: 5s}]}\n", `rules[0].limits[0]: has a life, which only in_flight has`},
 		{ok + "rules:\n  - {name: a, limits: [{in_flight: 8, life: -5s}]}\n", `rules[0].limits[0]: life is -5s, want 1µs to`},
 		{ok + "rules:\n  - {name: a, limits: [{in_flight: 8, rate: 1/s}]}\n", `has in_flight, so it cannot have a rate,`},
 		{ok + "rules:\n  - {name: a, limits: [{in_flight: 8, algorithm: log}]}\n", `has in_flight, so it cannot have a rate,`},
