@@ -12,11 +12,12 @@ import (
 // With a [Limiter], call Take, and Refund with the same result.
 //
 // Units have a limited life, a minute or that of [Rule.WithLife], after which they are no longer counted. So if a process
-// dies or a release fails, the units come back when their life ends. More than limit units are in use only if some of them
-// are in use for longer than their life. The life should be longer than the longest request.
+// dies, a release fails or the answer to a take is lost, the units come back when their life ends. More than limit units are
+// in use only if some of them are in use for longer than their life. The life should be longer than the longest request.
 //
 // A counter is a [SlidingLog] over the life, so a release costs more if many units were taken later. [Policy.Refund] does not
-// release units. RetryAfter is at most a second. [Limiter.Count] returns the number of units in use.
+// release units. RetryAfter and ResetAfter are at most a second, because units may come back at any moment. [Limiter.Count]
+// returns the number of units in use.
 func Concurrent(limit int64) Rule {
 	d := time.Minute.Microseconds()
 	return newRule(layout.Layout{Algorithm: layout.Log, Concurrent: true, Limit: limit, Per: d, Span: d, Expiry: d},

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"github.com/lazyreq/lazyreq/ratelimit"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 	"github.com/lazyreq/lazyreq/ratelimit/storage"
 )
 
@@ -74,10 +73,10 @@ func (r *rule) check(a algorithm, s state, n, now int64, res *ratelimit.Result) 
 	q := a.quota(s, r, n, now)
 	res.Limit, res.Remaining, res.Allowed = r.Limit, q.remaining, n <= q.remaining
 	if q.retry > 0 {
-		res.RetryAfter = (*storage.Layout)(r).RetryAfter(q.retry)
+		res.RetryAfter = (*storage.Layout)(r).Wait(q.retry)
 	}
 	if q.reset > 0 {
-		res.ResetAfter = layout.Duration(q.reset)
+		res.ResetAfter = (*storage.Layout)(r).Wait(q.reset)
 	}
 }
 

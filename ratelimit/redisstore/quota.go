@@ -3,7 +3,6 @@ package redisstore
 import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 	"github.com/lazyreq/lazyreq/ratelimit/internal/gcra"
-	"github.com/lazyreq/lazyreq/ratelimit/internal/layout"
 )
 
 // counterReply is a script's report on a counter after an op.
@@ -86,6 +85,6 @@ func (a *ruleArgs) quotaResult(q quota) ratelimit.Result {
 		return ratelimit.Result{}
 	}
 	return ratelimit.Result{
-		Limit: a.Limit, Remaining: q.remaining, RetryAfter: a.RetryAfter(q.retry), ResetAfter: layout.Duration(q.reset),
+		Limit: a.Limit, Remaining: q.remaining, RetryAfter: a.Wait(q.retry), ResetAfter: a.Wait(q.reset),
 	}
 }

@@ -32,8 +32,8 @@ import (
 //	ID               a hash that distinguishes the rule's counter from other counters of a key
 //	OwnBurst, Err    for package ratelimit only
 //
-// Durations are in microseconds. A field that the algorithm does not use is 0. The method RetryAfter limits the RetryAfter of
-// a result to a second if the rule is Concurrent.
+// Durations are in microseconds. A field that the algorithm does not use is 0. The method Wait limits the RetryAfter and the
+// ResetAfter of a result to a second if the rule is Concurrent.
 type Layout = layout.Layout
 
 // Algorithm is a way of counting. The zero Algorithm marks an invalid rule.

@@ -35,6 +35,7 @@ func (h harness) concurrentResults(r ratelimit.Rule) {
 	second := h.doOne(ratelimit.Take, r, "full", 1)
 	requireEqual(h, "last: Allowed", second.Allowed, true)
 	requireEqual(h, "last: RetryAfter", second.RetryAfter, time.Second)
+	requireEqual(h, "last: ResetAfter", second.ResetAfter, time.Second)
 	requireEqual(h, "denied: RetryAfter", h.requireDenied(r, "full", 1).RetryAfter, time.Second)
 	requireEqual(h, "count", h.count(r, "full", 0), 2)
 	for _, other := range []ratelimit.Rule{

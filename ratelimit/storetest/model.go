@@ -56,10 +56,10 @@ func modelResult(m model, r ratelimit.Rule, n int64, now time.Duration) ratelimi
 	res := ratelimit.Result{Limit: r.Limit(), Remaining: m.remaining(r, now)}
 	res.Allowed = n <= res.Remaining
 	res.RetryAfter = firstTime(func(d time.Duration) bool { return m.remaining(r, now+d) >= n })
-	if r.Layout().Concurrent {
-		res.RetryAfter = min(res.RetryAfter, time.Second)
-	}
 	res.ResetAfter = firstTime(func(d time.Duration) bool { return m.remaining(r, now+d) >= r.Burst() })
+	if r.Layout().Concurrent {
+		res.RetryAfter, res.ResetAfter = min(res.RetryAfter, time.Second), min(res.ResetAfter, time.Second)
+	}
 	return res
 }
 

@@ -108,9 +108,9 @@ func (l *Layout) SetID() {
 	l.ID = h.Sum64()
 }
 
-// RetryAfter returns the duration of a wait for units in microseconds. If the units may come back at any moment, the wait is
-// at most a second.
-func (l *Layout) RetryAfter(micros int64) time.Duration {
+// Wait returns the duration of a wait for units in microseconds. If the units may come back at any moment, the wait is at most
+// a second.
+func (l *Layout) Wait(micros int64) time.Duration {
 	if l.Concurrent {
 		micros = min(micros, time.Second.Microseconds())
 	}

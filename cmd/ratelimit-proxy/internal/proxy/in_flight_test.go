@@ -49,6 +49,7 @@ rules: [{name: work, key: "{header.X-Client}", limits: [{in_flight: 1, life: 5m}
 		denied := two.get(t, "/", "X-Client", key)
 		require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
 		require.Equal(t, "1", denied.Header.Get("Retry-After"))
+		require.Equal(t, "1", denied.Header.Get("X-RateLimit-TTL"))
 		require.Equal(t, `"work";q=1;qu="concurrent-requests"`, denied.Header.Get("RateLimit-Policy"))
 		require.True(t, two.passes(t, "/", "X-Client", "other "+key))
 		if leaves {

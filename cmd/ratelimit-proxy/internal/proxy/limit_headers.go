@@ -26,7 +26,7 @@ func newStatus(res ratelimit.Result, limit ratelimit.Rule, now time.Time) status
 	reset := res.ResetAfter
 	if reset == 0 {
 		begin := now.UnixMicro()
-		reset = time.Duration(limit.Layout().WindowEnd(begin)-begin) * time.Microsecond
+		reset = limit.Layout().Wait(limit.Layout().WindowEnd(begin) - begin)
 	}
 	return status{
 		MaxRequests: limit.Burst(),
