@@ -120,7 +120,8 @@ func (s *Store) load(ctx context.Context, deadline time.Time, l storage.Locator,
 	return decodeRecord(s.run(ctx, deadline, loadScript, l.Key(), args...))
 }
 
-// Commit implements session.Store.
+// Commit implements session.Store. If a user has too many sessions, Delta.MaxPerUser needs enough time to read all of them:
+// with several thousand, Options.Timeout can be too short. Then logins fail until Revoke has ended some sessions.
 func (s *Store) Commit(ctx context.Context, d storage.Delta) error {
 	deadline := time.Now().Add(s.timeout)
 	args, size := commitArgs(d)
