@@ -141,5 +141,8 @@ func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bo
 		l.set(i, l.timeOf(i+removed), l.unitsThrough(i+removed)-c.N)
 	}
 	l.setCount(l.count - removed)
+	if s.until = now; l.count > 0 {
+		s.until = l.timeOf(l.count-1) + r.Per
+	}
 	return true
 }

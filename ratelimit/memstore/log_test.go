@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -67,6 +68,26 @@ func TestReleasedUnitsTakeNoMemory(t *testing.T) {
 		charged = newer
 	}
 	require.Equal(t, before, m.Bytes())
+}
+
+// TestReleasedCountersMakeRoom fills a store with counters whose units are released, beside a counter with a unit in use.
+func TestReleasedCountersMakeRoom(t *testing.T) {
+	for _, full := range []WhenFull{EvictNearestFull, DenyNew} {
+		h, r := newHand(), ratelimit.Concurrent(1)
+		m := newStore(t, Options{MaxKeys: 3, WhenFull: full, Clock: h.clock})
+		take(t, m, r, "held", 1)
+		for i := range 10 {
+			h.advance(time.Millisecond)
+			key := fmt.Sprint(i)
+			op, taken := opOf(ratelimit.Refund, r, key, 0), take(t, m, r, key, 1)
+			require.True(t, taken.Allowed)
+			op.Receipt = taken.Receipt
+			released, err := m.DoOne(t.Context(), op)
+			require.NoError(t, err)
+			require.True(t, released.Allowed)
+		}
+		require.Zero(t, remaining(t, m, r, "held"))
+	}
 }
 
 // TestPrepaidLogsOfAllWidths uses a Per that fits into 32 bits, and events up to an hour ahead that do not.
