@@ -19,13 +19,13 @@ const defaultTable = "sessions"
 // tableName leaves room for the longer names of indexes, because a name in PostgreSQL has at most 63 bytes.
 var tableName = regexp.MustCompile("^[a-z_][a-z0-9_]{0,39}$")
 
-// Schema returns the statements that create the table and its indexes. An empty table means "sessions". Times are in
-// microseconds since 1970.
+// Schema returns the statements that create the table and its indexes, unless they exist. An empty table means "sessions".
+// Times are in microseconds since 1970.
 func Schema(d Dialect, table string) string {
 	if table == "" {
 		table = defaultTable
 	}
-	return d.replacer(table).Replace(`CREATE TABLE {table} (
+	return d.replacer(table).Replace(`CREATE TABLE IF NOT EXISTS {table} (
 	locator BYTES PRIMARY KEY,
 	digest BYTES NOT NULL,
 	old_digest BYTES NOT NULL,
@@ -39,8 +39,8 @@ func Schema(d Dialect, table string) string {
 	device BYTES NOT NULL,
 	fields BYTES NOT NULL
 );
-CREATE INDEX {table}_user ON {table} (user_name);
-CREATE INDEX {table}_expires ON {table} (expires);
+CREATE INDEX IF NOT EXISTS {table}_user ON {table} (user_name);
+CREATE INDEX IF NOT EXISTS {table}_expires ON {table} (expires);
 `)
 }
 
