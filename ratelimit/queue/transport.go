@@ -71,9 +71,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if again == nil {
 			return res, nil
 		}
-		_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be used again
-		_ = res.Body.Close()
+		discard(res.Body)
 		send = again
+	}
+}
+
+// discard reads the rest of a short body, so that the connection can be used again. It closes the body after a second,
+// because the server may not end it.
+func discard(body io.ReadCloser) {
+	late := time.AfterFunc(time.Second, func() { _ = body.Close() })
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	if late.Stop() {
+		_ = body.Close()
 	}
 }
 

@@ -282,3 +282,30 @@ func TestTransportPacesRequestsAfterAnAnswer(t *testing.T) {
 		require.Equal(t, []time.Duration{0, time.Second, 11 * time.Second, 12 * time.Second}, a.at)
 	})
 }
+
+// roundTripper is a function that sends requests.
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTransportClosesBodiesThatDoNotEnd checks that a request is repeated although the body of the 429 does not end.
+func TestTransportClosesBodiesThatDoNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		unended, server := io.Pipe()
+		rt := &queue.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			at = append(at, time.Since(began))
+			if len(at) > 1 {
+				return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+			}
+			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"3"}}, Body: unended}, nil
+		})}
+		status, err := get(t, rt, t.Context(), "http://api.example.com/")
+		require.NoError(t, err)
+		require.Equal(t, 200, status)
+		require.Equal(t, []time.Duration{0, 3 * time.Second}, at)
+		_, err = server.Write([]byte("late"))
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+	})
+}
