@@ -106,4 +106,8 @@ func TestXFieldsDescribeOneRule(t *testing.T) {
 	q.hand.now = q.hand.now.Add(2 * time.Second)
 	_, h := q.take("ip")
 	require.Equal(t, "58", h.Get("X-RateLimit-Reset"), "3 per minute has the longest wait of those that have no units left")
+
+	p.Rules = []ratelimit.Rule{ratelimit.Concurrent(1), ratelimit.PerHour(9)}
+	_, h = provide(t, p).take("ip")
+	require.Equal(t, "1", h.Get("X-RateLimit-Reset"), "a unit may come back at any moment")
 }

@@ -51,12 +51,13 @@ type Policy struct {
 	// Settle reports whether a response with this status keeps the charge. If it returns false, the charge is refunded
 	// before the header goes out, and the RateLimit fields show that. Requests are charged before the handler runs, so
 	// parallel requests cannot exceed the limit. The charge also stays if the header goes out before the take, if the
-	// client has left, if the handler panics or tries to hijack the connection, if Settle panics, or if the refund
-	// fails; see [Policy.Refund]. Units of [Policy.Add] stay, too. Nil keeps all charges.
+	// client has left, if the handler panics or tries to hijack the connection, if Settle panics, if the refund fails
+	// (see [Policy.Refund]), or if a failover has allowed the request. Units of [Policy.Add] stay, too. Nil keeps all
+	// charges.
 	//
-	// If a handler of package server returns an error, the status is that of the error, even if the server's
-	// WriteProblem redirects. Settle is not called again if the response changes afterwards, because the session
-	// cannot be saved.
+	// If a handler of package server returns an error, a policy of the server gets the status of the error, even if
+	// WriteProblem redirects. A [Middleware] gets the status that is sent. Settle is not called again if the response
+	// changes afterwards, because the session cannot be saved.
 	Settle func(status int) bool
 
 	// Unit names the unit if it is not a request, for example "content-bytes". It becomes the parameter qu of
