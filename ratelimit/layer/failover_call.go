@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,9 @@ var (
 	errGoexit     = errors.New("layer: the store ended its goroutine")
 	errCallerLeft = errors.New("layer: the caller has left") // the breaker ignores it
 )
+
+// lateTime is how long a call with a [ratelimit.Concurrent] may take after its caller has its answer.
+const lateTime = 5 * time.Second
 
 // reply is the outcome of a call of the store.
 type reply struct {
@@ -45,7 +49,7 @@ func (f *failover) call(ctx context.Context, ops []ratelimit.Op) ([]ratelimit.Re
 	case <-limited.Done():
 		f.abandoned.Add(1)
 		go func() {
-			<-replies
+			f.releaseLate(limited, ops, <-replies)
 			f.abandoned.Add(-1)
 		}()
 	}
@@ -70,12 +74,31 @@ func (f *failover) callStore(ctx context.Context, ops []ratelimit.Op, replies ch
 		}
 		replies <- r
 	}()
+	if slices.ContainsFunc(ops, func(op ratelimit.Op) bool { return op.Rule.Layout().Concurrent }) {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTime) // for releaseLate
+		defer cancel()
+		ctx = limited
+	}
 	if len(ops) > 1 {
 		r.results, r.err = f.inner.Do(ctx, ops)
 		return
 	}
 	r.results = make([]ratelimit.Result, 1)
 	r.results[0], r.err = f.inner.DoOne(ctx, ops[0])
+}
+
+// releaseLate releases the units of a [ratelimit.Concurrent] that an abandoned call has taken. Nobody else has their receipts.
+func (f *failover) releaseLate(ctx context.Context, ops []ratelimit.Op, r reply) {
+	var releases []ratelimit.Op
+	for i := range r.results {
+		op, res := &ops[i], &r.results[i]
+		if op.Kind == ratelimit.Take && op.Rule.Layout().Concurrent && res.Receipt.N > 0 {
+			releases = append(releases, ratelimit.Op{Rule: op.Rule, Key: op.Key, Kind: ratelimit.Refund, Receipt: res.Receipt})
+		}
+	}
+	if len(releases) > 0 {
+		f.callStore(ctx, releases, make(chan reply, 1))
+	}
 }
 
 // breakerOutcome returns the outcome that call reports to the breaker. nil means success. An error about the ops

@@ -1,7 +1,9 @@
 package layer
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,4 +72,27 @@ func TestLocalReleases(t *testing.T) {
 		}
 		require.True(t, release(held))
 	})
+}
+
+// TestLateTakesAreReleased checks that the unit of a take that was too late for its caller does not stay in use.
+func TestLateTakesAreReleased(t *testing.T) {
+	for _, ignoreContext := range []bool{false, true} {
+		withFailover(t, FailoverOptions{}, func(t *testing.T, f *failoverTest) {
+			r, minute := ratelimit.Concurrent(1), ratelimit.PerMinute(5)
+			f.store.ignoreContext = ignoreContext
+			f.store.setFailure(func(context.Context) error { <-time.After(4 * time.Second); return nil })
+			_, _, err := f.take(r, "k", 1)
+			require.ErrorAs(t, err, new(*UnavailableError))
+			_, err = f.Do(t.Context(), []ratelimit.Op{take(minute, "both", 1), take(r, "both", 1)})
+			require.ErrorAs(t, err, new(*UnavailableError))
+			<-time.After(10 * time.Second)
+			require.Zero(t, f.Stats().Abandoned)
+			f.store.setFailure(nil)
+			for _, key := range []string{"k", "both"} {
+				res, _, err := f.take(r, key, 1)
+				require.NoError(t, err)
+				require.True(t, res.Allowed)
+			}
+		})
+	}
 }
