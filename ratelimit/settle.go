@@ -78,4 +78,11 @@ func (w *settlingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
+// CloseNotify is deprecated, but gin expects it of every writer.
+func (w *settlingWriter) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(&w.host.Context, func() { gone <- true })
+	return gone
+}
+
 func (w *settlingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -200,6 +200,21 @@ func TestSettlingWriter(t *testing.T) {
 	}
 }
 
+//lint:ignore SA1019 frameworks assert it on whatever writer they get: gin does in Context.Stream
+type closeNotifier = http.CloseNotifier
+
+// TestSettlingWriterNotifies checks the method that gin's streams need.
+func TestSettlingWriterNotifies(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	h := newLimiting(t, failures(2), ratelimit.MiddlewareOptions{}).wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		gone := w.(closeNotifier).CloseNotify()
+		require.Empty(t, gone)
+		leave()
+		require.True(t, <-gone)
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+}
+
 // TestMiddlewareKeepsTheCharge checks the cases in which the client may have got another response than the writer's.
 func TestMiddlewareKeepsTheCharge(t *testing.T) {
 	var leave context.CancelFunc
