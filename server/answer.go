@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/lazyreq/lazyreq/internal/problem"
 )
@@ -21,8 +22,9 @@ type answer interface {
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	g.clearRepresentation()
 	h := g.Header()
-	pg := &page{g: g, r: r, p: ProblemOf(p)}
-	if g.x.srv.opts.WriteProblem == nil || !g.x.writing.CompareAndSwap(nil, pg.p) { // another error is being written
+	pg := &page{g: g, r: r, p: ProblemOf(p), of: p.status()}
+	pg.given = pg.p
+	if g.x.srv.opts.WriteProblem == nil || !g.x.beginPage(pg) {
 		p.addHeader(h)
 		return p
 	}
@@ -35,7 +37,7 @@ func (g *gate) prepare(r *http.Request, p *Problem) answer {
 		p.addHeader(h)
 		return p
 	}
-	if pg.code == 0 || pg.replaced {
+	if !pg.written() {
 		g.clearRepresentation()
 		pg.p.addHeader(h)
 		return pg.p
@@ -52,8 +54,15 @@ func (x *exchange) writeProblem(pg *page) (returned bool) {
 		}
 	}()
 	x.srv.opts.WriteProblem(pg, pg.r, pg.p)
-	x.writing.Store(nil)
+	pg.returned.Store(true)
 	return true
+}
+
+// beginPage reports whether WriteProblem may write pg. It may not while it writes another error, or after it has
+// panicked.
+func (x *exchange) beginPage(pg *page) bool {
+	before := x.page.Load()
+	return (before == nil || before.returned.Load()) && x.page.CompareAndSwap(before, pg)
 }
 
 // clearRepresentation removes the fields that describe the handler's response. It keeps the Content-Encoding of a
@@ -66,11 +75,10 @@ func (g *gate) clearRepresentation() {
 }
 
 // problem answers r with p and commits the properties: a denied request gets its rate-limit fields, a failed login
-// its session. The properties get the status of p even if Options.WriteProblem redirects, so that a policy can tell a
-// failed login from a successful one.
+// its session.
 func (g *gate) problem(r *http.Request, p *Problem) {
 	a := g.prepare(r, p)
-	if g.commit(p.status()) == nil {
+	if g.commit(a.status()) == nil {
 		g.send(a)
 	}
 }
@@ -110,14 +118,36 @@ type page struct {
 	g        *gate
 	r        *http.Request
 	p        *Problem // to send if nothing is written
+	given    *Problem // the argument of WriteProblem
+	of       int      // the status of the error
 	code     int      // zero until something is written
 	body     bytes.Buffer
-	replaced bool // by p, because WriteProblem has called WriteError
+	replaced bool        // by p, because WriteProblem has called WriteError
+	returned atomic.Bool // WriteProblem has returned without a panic
+}
+
+// written reports whether the response is what WriteProblem has written, and not p.
+func (pg *page) written() bool { return pg.code != 0 && !pg.replaced }
+
+// sent returns the status of the response.
+func (pg *page) sent() int {
+	if pg.written() {
+		return pg.code
+	}
+	return pg.p.status()
+}
+
+// statusOfError returns the status of the error if status is that of the page which answers it.
+func (x *exchange) statusOfError(status int) int {
+	if pg := x.page.Load(); pg != nil && pg.returned.Load() && pg.sent() == status {
+		return pg.of
+	}
+	return status
 }
 
 // page returns the page that g writes to, or nil.
 func (g *gate) page() *page {
-	if g.x.writing.Load() == nil {
+	if pg := g.x.page.Load(); pg == nil || pg.returned.Load() {
 		return nil
 	}
 	for w := g.ResponseWriter; ; {

@@ -9,7 +9,8 @@ import (
 	"github.com/lazyreq/lazyreq/reqctx"
 )
 
-// commit calls the properties' Commit functions once, with the status of the response. If one fails, commit answers
+// commit calls the properties' Commit functions once, with the status of the response, or of the error that it answers.
+// So a policy can tell a failed login from a successful one if both are redirected. If a function fails, commit answers
 // with a problem.
 func (g *gate) commit(status int) error {
 	if g.nested != nil || g.x.host.CommitUnused() {
@@ -17,7 +18,7 @@ func (g *gate) commit(status int) error {
 	}
 	timing := g.x.srv.opts.ServerTiming && !g.x.host.Committed()
 	own := g.Header()["Set-Cookie"]
-	err := g.x.host.Commit(status, g.Header())
+	err := g.x.host.Commit(g.x.statusOfError(status), g.Header())
 	switch {
 	case err != nil:
 		g.x.seen.fail(err)

@@ -32,8 +32,8 @@ type exchange struct {
 	accepted bool          // by one of the server's own listeners
 	returned bool          // the handler has returned normally
 	aborted  atomic.Bool
-	seen     *observation            // nil if the server has no observers
-	writing  atomic.Pointer[Problem] // the argument of a running Options.WriteProblem, or of one that panicked
+	seen     *observation         // nil if the server has no observers
+	page     atomic.Pointer[page] // of the latest call of Options.WriteProblem
 }
 
 type exchangeKey struct{}

@@ -43,7 +43,7 @@ func (x *exchange) respond(g *gate, r *http.Request, err error) {
 	}
 	p := asProblem(err)
 	if pg := g.page(); pg != nil { // WriteProblem has called WriteError
-		if p != x.writing.Load() { // p is not the argument of WriteProblem
+		if p != pg.given { // p is not the argument of WriteProblem
 			x.seen.fail(err)
 			p = x.logged(p, err)
 		}

@@ -229,25 +229,34 @@ func TestSettleAfterTheClientHasLeft(t *testing.T) {
 }
 
 // TestSettleGetsTheStatusOfTheError checks that failed logins stay charged if WriteProblem redirects them, as successful
-// logins are redirected.
+// logins are redirected, also behind a middleware that replaces the writer.
 func TestSettleGetsTheStatusOfTheError(t *testing.T) {
-	p := failedLogins(t)
-	srv, _ := newServer(t, server.Options{
-		RateLimits: []*ratelimit.Policy{p},
-		WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
-			http.Redirect(w, r, "/login", http.StatusSeeOther)
-		},
-	})
-	srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
-		if err := guess(w, req); err != nil {
-			return err
+	for _, wrapped := range []bool{false, true} {
+		p := failedLogins(t)
+		srv, _ := newServer(t, server.Options{
+			RateLimits: []*ratelimit.Policy{p},
+			WriteProblem: func(w http.ResponseWriter, r *http.Request, _ *server.Problem) {
+				http.Redirect(w, r, "/login", http.StatusSeeOther)
+			},
+		})
+		if wrapped {
+			srv.Use(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					next.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+				})
+			})
 		}
-		http.Redirect(w, req.Request, "/", http.StatusSeeOther)
-		return nil
-	}, server.Require(p))
-	for _, password := range []string{"right", "wrong"} {
-		res := ask(srv, "POST", "/login?password="+password)
-		require.Equal(t, 303, res.StatusCode)
-		require.Equal(t, password == "wrong", strings.Contains(res.Header.Get("RateLimit"), "r=2"))
+		srv.HandleFunc("POST /login", func(w http.ResponseWriter, req *server.Request) error {
+			if err := guess(w, req); err != nil {
+				return err
+			}
+			http.Redirect(w, req.Request, "/", http.StatusSeeOther)
+			return nil
+		}, server.Require(p))
+		for _, password := range []string{"right", "wrong"} {
+			res := ask(srv, "POST", "/login?password="+password)
+			require.Equal(t, 303, res.StatusCode)
+			require.Equal(t, password == "wrong", strings.Contains(res.Header.Get("RateLimit"), "r=2"))
+		}
 	}
 }
