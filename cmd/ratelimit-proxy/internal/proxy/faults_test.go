@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,23 @@ rules:
 		require.False(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.1"))
 		require.True(t, p.passes(t, path, "X-Forwarded-For", "192.0.2.2"))
 		require.True(t, p.passes(t, path+"?key=k", "X-Forwarded-For", "192.0.2.1", "X-Key", "192.0.2.1"), "a key that reads like an address")
+	}
+}
+
+// TestHeadOfAStream checks that a HEAD request to an endless stream holds up no other request.
+func TestHeadOfAStream(t *testing.T) {
+	up := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/events" {
+			<-r.Context().Done()
+		}
+	})
+	t.Cleanup(up.CloseClientConnections)
+	p := run(t, parse(t, `
+upstreams: {main: {url: %q, response_timeout: 2s}}
+`, up.URL))
+	for range 3 {
+		require.Equal(t, http.StatusOK, p.do(t, "HEAD", "/events", nil).StatusCode)
+		require.Equal(t, http.StatusOK, p.get(t, "/").StatusCode)
 	}
 }

@@ -164,6 +164,8 @@ func (f *forwarding) rewrite(pr *httputil.ProxyRequest) {
 	f.up.rewriteURL(pr.In, pr.Out)
 	f.g.clients.setForwarded(pr.In, pr.Out)
 	f.p.addVia(pr.In, pr.Out)
+	// An upstream that streams may not end the response to a HEAD request. The next request on the connection would wait.
+	pr.Out.Close = pr.In.Method == http.MethodHead && f.up.config.HTTP2 != "cleartext"
 	pr.Out.Trailer = nil // some servers would add these fields to the header, which the proxy has already checked
 	delete(pr.Out.Header, tokenHeader)
 	if _, ok := pr.Out.Header["User-Agent"]; !ok {
