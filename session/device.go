@@ -13,12 +13,8 @@ import (
 // maxUserAgent is the number of bytes of a User-Agent that are recorded.
 const maxUserAgent = 256
 
-// device returns what stores record about the client of a request: the address, a space, and the User-Agent. It returns
-// "" without Options.Devices.
+// device returns what stores record about the client of a request: the address, a space, and the User-Agent.
 func (m *Manager) device(c *reqctx.Context) string {
-	if !m.opts.Devices {
-		return ""
-	}
 	r := c.Request()
 	if r == nil {
 		return ""
@@ -47,6 +43,8 @@ func connAddr(_ context.Context, r *http.Request) netip.Addr {
 // limits returns the limits for store calls of this request.
 func (s *state) limits() storage.Limits {
 	lim := s.m.limits
-	lim.Device = s.device
+	if s.m.opts.Devices {
+		lim.Device = s.m.device(s.c)
+	}
 	return lim
 }

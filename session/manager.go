@@ -89,7 +89,7 @@ func (m *Manager) load(ctx context.Context) (Session, error) {
 	if err := checkRequest(c); err != nil {
 		return Session{}, err
 	}
-	st := &state{m: m, c: c, device: m.device(c)}
+	st := &state{m: m, c: c}
 	snap, err := m.find(ctx, c, st.limits())
 	if err != nil {
 		return Session{}, err

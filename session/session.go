@@ -37,9 +37,8 @@ type Session struct {
 // state is the loaded session of a request, with the writes that are not saved yet. All Sessions of a request share it.
 type state struct {
 	redacted
-	m      *Manager
-	c      *reqctx.Context
-	device string // of the client; see Manager.device
+	m *Manager
+	c *reqctx.Context
 
 	updating atomic.Bool // whether an update of this request waits for its turn or has it
 

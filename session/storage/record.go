@@ -75,8 +75,8 @@ type Record struct {
 	Created    time.Time         // by the store's clock
 	Touched    time.Time         // when it was last touched
 	User       string            // the user to whom it is bound, or ""
-	Remembered bool              // Delta.Remember of the Commit that bound it
 	Device     string            // Limits.Device of its last touch that had one, or ""
+	Remembered bool              // Delta.Remember of the Commit that bound it
 	Old        bool              // the caller's digest was replaced: it may read, but not write
 }
 
