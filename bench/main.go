@@ -30,6 +30,7 @@ import (
 	"github.com/lazyreq/lazyreq/bench/denycache"
 	"github.com/lazyreq/lazyreq/bench/faults"
 	"github.com/lazyreq/lazyreq/bench/harness"
+	"github.com/lazyreq/lazyreq/bench/memory"
 	"github.com/lazyreq/lazyreq/bench/params"
 	"github.com/lazyreq/lazyreq/bench/plot"
 	"github.com/lazyreq/lazyreq/bench/prefetch"
@@ -46,6 +47,7 @@ var suites = []harness.Suite{
 	server.Suite(),
 	session.Suite(),
 	prefetch.Suite(),
+	memory.Suite(),
 	decisions.Suite(),
 	denycache.Suite(),
 	params.Suite(),
