@@ -1,7 +1,8 @@
 // Command bench compares lazyreq with other libraries, each suite in a full and in a short
 // form, and prints tables:
 //
-//	go run . [-suite NAME]         run both forms and write them to results/
+//	go run . -all                  run both forms of every suite, write them to results/, and draw them
+//	go run . -suite NAME           run both forms of a suite and write them to results/
 //	go run . [-suite NAME] -quick  run the short form, fail if a ratio has halved
 //	go run . [-suite NAME] -stale  list the suites whose code is newer than their figures
 //	go run . -plot                 draw results/ as SVG
@@ -56,15 +57,15 @@ var suites = []harness.Suite{
 
 // options are the command line.
 type options struct {
-	suite                           string
-	quick, stale, plots, algorithms bool
-	faults                          bool
+	suite                                        string
+	all, quick, stale, plots, algorithms, faults bool
 }
 
 func main() {
 	child.Main(server.Roles, proxy.Roles) // which does not return in the processes that a suite starts
 	var o options
 	flag.StringVar(&o.suite, "suite", "", "only this suite: "+names())
+	flag.BoolVar(&o.all, "all", false, "run both forms of every suite and draw the results")
 	flag.BoolVar(&o.quick, "quick", false, "run the short form, fail if a ratio is below half of the stored one")
 	flag.BoolVar(&o.stale, "stale", false, "list the suites whose code has changed since their figures were taken")
 	flag.BoolVar(&o.plots, "plot", false, "draw the results in ../docs/plots")
@@ -87,6 +88,8 @@ func (o options) run(ctx context.Context, b bench) error {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	case err != nil:
 		return err
+	case o.all && (o.suite != "" || o.quick || o.stale || o.plots || o.algorithms || o.faults):
+		return errors.New("-all cannot be combined with other flags")
 	case o.algorithms:
 		return algorithms.Run(b.out, "../docs/algorithms")
 	case o.faults:
@@ -95,6 +98,8 @@ func (o options) run(ctx context.Context, b bench) error {
 		return plot.All(b.results, "../docs/plots")
 	case o.stale:
 		return b.reportStale(ctx, chosen)
+	case o.suite == "" && !o.all && !o.quick:
+		return errors.New("want -all or -suite NAME")
 	}
 	runSuite := b.runBothForms
 	if o.quick {
@@ -108,6 +113,9 @@ func (o options) run(ctx context.Context, b bench) error {
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if o.all && len(errs) == 0 {
+		return plot.All(b.results, "../docs/plots")
 	}
 	return errors.Join(errs...)
 }

@@ -123,7 +123,14 @@ func TestNumber(t *testing.T) {
 func TestUnknownSuite(t *testing.T) {
 	for _, o := range []options{{suite: "nope"}, {suite: "nope", quick: true}, {suite: "nope", stale: true}} {
 		require.ErrorContains(t, o.run(t.Context(), bench{}),
-			"-suite nope: unknown suite, want one of property, counter, server, session, prefetch, redis, denycache, params, proxy")
+			"-suite nope: unknown suite, want one of property, counter, server, session, prefetch, memory, redis, denycache, params, proxy")
+	}
+}
+
+func TestAllIsExplicit(t *testing.T) {
+	require.ErrorContains(t, options{}.run(t.Context(), bench{}), "want -all or -suite NAME")
+	for _, o := range []options{{all: true, suite: "property"}, {all: true, quick: true}, {all: true, plots: true}} {
+		require.ErrorContains(t, o.run(t.Context(), bench{}), "-all cannot be combined")
 	}
 }
 

@@ -86,6 +86,7 @@ func (in *instance) measure(ctx context.Context, keys []string) (map[string]floa
 		"allocations per decision":    float64(after.Mallocs-before.Mallocs) / n,
 		"redis commands per decision": float64(use.Sum(in.sends)-used.Sum(in.sends)) / n,
 		"redis cpu per decision":      (use.CPU - used.CPU).Seconds() * 1e6 / n,
+		"network bytes per decision":  float64(use.Bytes-used.Bytes) / n,
 		"client cpu per decision":     (cpuAfter - cpu).Seconds() * 1e6 / n,
 	}
 	if in.load.timed {

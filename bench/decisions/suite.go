@@ -20,6 +20,7 @@ var metrics = []harness.Metric{
 	{Name: "allocations per decision", Unit: ""},
 	{Name: "redis commands per decision", Unit: ""},
 	{Name: "redis cpu per decision", Unit: "µs"},
+	{Name: "network bytes per decision", Unit: ""},
 	{Name: "client cpu per decision", Unit: "µs"},
 }
 

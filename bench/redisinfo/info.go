@@ -12,7 +12,8 @@ import (
 
 // Info is what a Redis has done since it began.
 type Info struct {
-	CPU time.Duration // user and system
+	CPU   time.Duration // user and system
+	Bytes int           // that it has received and sent
 	// Calls is how often each command ran, by its name in lower case, those that a
 	// script ran included.
 	Calls map[string]int
@@ -20,7 +21,7 @@ type Info struct {
 
 // Read asks for it.
 func Read(ctx context.Context, client redis.UniversalClient) (Info, error) {
-	text, err := client.Info(ctx, "cpu", "commandstats").Result()
+	text, err := client.Info(ctx, "cpu", "stats", "commandstats").Result()
 	if err != nil {
 		return Info{}, err
 	}
@@ -37,6 +38,10 @@ func parse(text string) (Info, error) {
 		case ofCommand:
 			first, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 			info.Calls[command], err = strconv.Atoi(first)
+		case name == "total_net_input_bytes" || name == "total_net_output_bytes":
+			var n int
+			n, err = strconv.Atoi(value)
+			info.Bytes += n
 		case name == "used_cpu_user" || name == "used_cpu_sys":
 			var seconds float64
 			seconds, err = strconv.ParseFloat(value, 64)
