@@ -42,7 +42,7 @@ func Suite() harness.Suite {
 }
 
 func run(ctx context.Context, r *harness.Run) error {
-	all, rounds, length := append(loads(1), loads(2)...), 7, 300*time.Millisecond
+	all, rounds, length := append(loads(1), loads(2)...), 5, 300*time.Millisecond
 	if r.Quick {
 		all, rounds, length = []load{loads(1)[1], loads(2)[1]}, 5, 100*time.Millisecond
 	}
