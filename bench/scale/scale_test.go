@@ -89,11 +89,12 @@ func (c *cluster) newMachine(t *testing.T, i int) *machine {
 // starts in its place.
 func (c *cluster) run(t *testing.T, i int, length, death time.Duration) {
 	m := c.newMachine(t, i)
+	var dead *layer.Store
 	var flights sync.WaitGroup
 	for at := time.Duration(0); at < length; at += tick {
 		if at == death {
 			m.net.dead.Store(true)
-			m = c.newMachine(t, i)
+			dead, m = m.layers, c.newMachine(t, i)
 		}
 		for range c.perTick {
 			key := m.zipf.Uint64()
@@ -102,6 +103,9 @@ func (c *cluster) run(t *testing.T, i int, length, death time.Duration) {
 		time.Sleep(tick)
 	}
 	flights.Wait()
+	if dead != nil {
+		_ = dead.Close() // ends its goroutines, but it cannot give units back
+	}
 	require.NoError(t, m.layers.Close())
 }
 
