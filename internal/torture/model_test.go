@@ -32,8 +32,9 @@ func TestRedisMatchesModel(t *testing.T) {
 	require.NoError(t, err)
 	const lists = 300
 	rnd := random(t)
-	supports := func(r ratelimit.Rule) bool { // the tiers of a GCRA expire at different times
-		return r.Algorithm() != "gcra" || r.Limit() == 1
+	// The tiers of a GCRA expire at different times. A rule of the calendar also reads this machine's clock.
+	supports := func(r ratelimit.Rule) bool {
+		return (r.Algorithm() != "gcra" || r.Limit() == 1) && r.Layout().Period == 0
 	}
 	run := func(tb storetest.TB, store ratelimit.Store) {
 		require.NoError(t, client.FlushAll(t.Context()).Err())
