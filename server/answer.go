@@ -126,7 +126,7 @@ type page struct {
 	returned atomic.Bool // WriteProblem has returned without a panic
 }
 
-// written reports whether the response is what WriteProblem has written, and not p.
+// written reports whether WriteProblem has written the response.
 func (pg *page) written() bool { return pg.code != 0 && !pg.replaced }
 
 // sent returns the status of the response.

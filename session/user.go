@@ -39,9 +39,9 @@ func (s Session) Bind(user string) error {
 	return s.Bind(user)
 }
 
-// Remember makes the login that this request has made with Bind last longer: the session ends Options.RememberFor after
-// its creation, even if nobody uses it, and its cookie outlives the browser. Later logins of the same user do not change
-// this. It returns an error if Options.RememberFor is not set, or if the request has not called Bind.
+// Remember makes the login that this request has made with Bind last longer. The session then ends Options.RememberFor
+// after its creation, whether or not it is used, and its cookie stays when the browser ends. Later logins of the same
+// user do not change this. It returns an error if Options.RememberFor is not set, or if the request has not called Bind.
 func (s Session) Remember() error {
 	st, err := s.lockForWrite("Remember", "")
 	if err != nil {

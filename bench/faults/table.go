@@ -30,7 +30,7 @@ func table(faults []fault, seen [][]string) string {
 	return b.String()
 }
 
-// cell is what was seen, each with the programs that have it.
+// cell is a list of results, each with the programs that have it.
 type cell []struct {
 	seen     string
 	programs string

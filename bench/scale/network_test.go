@@ -34,7 +34,7 @@ func (n *network) Do(ctx context.Context, ops []ratelimit.Op) (res []ratelimit.R
 // call calls the store after half of the delay, and returns after the other half. A machine that dies gets no answer,
 // but the store may have run the ops.
 func (n *network) call(ctx context.Context, do func(), err *error) error {
-	time.Sleep(n.delay / 2)
+	<-time.After(n.delay / 2)
 	if n.dead.Load() {
 		return errDead
 	}
@@ -43,7 +43,7 @@ func (n *network) call(ctx context.Context, do func(), err *error) error {
 		*at = time.Now()
 	}
 	do()
-	time.Sleep(n.delay / 2)
+	<-time.After(n.delay / 2)
 	if n.dead.Load() {
 		return errDead
 	}

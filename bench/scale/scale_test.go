@@ -100,7 +100,7 @@ func (c *cluster) run(t *testing.T, i int, length, death time.Duration) {
 			key := m.zipf.Uint64()
 			flights.Go(func() { c.take(m.limiter, key) })
 		}
-		time.Sleep(tick)
+		<-time.After(tick)
 	}
 	flights.Wait()
 	if dead != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/lazyreq/lazyreq/ratelimit"
 )
 
-// testConcurrentRule checks which units a release gives back, and when units are forgotten that nobody releases.
+// testConcurrentRule checks which units a release gives back, and when units that are never released are forgotten.
 func testConcurrentRule(h harness) {
 	const life = 3 * time.Second
 	r := ratelimit.Concurrent(2).WithLife(life)

@@ -82,8 +82,8 @@ type Options struct {
 //
 // Load, Commit and Destroy cost one script call, and one more on the user's index to bind a session or to end a bound
 // one. Delta.MaxPerUser costs two more calls, and what Load, List and Revoke cost if the user has too many sessions. Load
-// costs time and bytes in proportion to the session, Commit to the change. List and Revoke cost one call on the user's
-// index, one for each session, many of which share a round trip, and one for each 64 entries that are dropped.
+// costs time and bytes in proportion to the session, Commit to the change. List and Revoke make one call for the user's
+// index, one for each session, and one for each 64 entries that they drop. Many of these calls share a round trip.
 type Store struct {
 	timeout  time.Duration
 	pipe     *redispipe.Pipe
