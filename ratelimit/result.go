@@ -96,9 +96,9 @@ func (r *Result) ofRule(i int) *Result {
 type Receipt struct {
 	Counter uint64 // a hash of the key and of the counter's rule
 	N       int64  // units
-	// At is the bucket's number, the window's end, or the time of the charge in microseconds.
+	// At is the bucket's number or end, the window's end, or the time of the charge in microseconds.
 	At int64
-	// Generation changes when the counter is reset or forgotten. For a GCRA, it is the counter's value after this charge.
+	// Generation tells the counter from one that was reset or forgotten before. For a GCRA, it is the counter's value after this charge.
 	Generation int64
 }
 

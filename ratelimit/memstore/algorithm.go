@@ -34,7 +34,7 @@ type algorithm interface {
 	// quota returns the rest of the quota. It requires a rule with a limit.
 	quota(s state, r *rule, n, now int64) quota
 	// charge charges n units. The state must have room for them. The caller sets the Counter of the receipt.
-	charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt
+	charge(s state, r *rule, n, now, generation, prepaid int64) ratelimit.Receipt
 	// count returns the number of units charged in the last interval.
 	count(s state, r *rule, interval, now int64) int64
 	// refund undoes a charge, and reports whether the charge still counted. The receipt may be forged.

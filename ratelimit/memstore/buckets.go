@@ -10,18 +10,21 @@ import (
 
 // bucketAlgorithm counts in time buckets. Its state is
 //
-//	b      epoch: the number of the newest bucket that was charged, time / interval. It never
-//	       decreases: if the clock goes back, this bucket is charged.
+//	until  the end of the newest bucket that was charged, plus the rule's span. The end never goes back: if the clock
+//	       goes back, this bucket is charged.
+//	b      twice the units in the window that ends with this bucket, plus 1 if the bucket has no units
 //	words  generation of the counter, two words
 //	       head: the place of the newest bucket in the ring
-//	       total: the units charged so far, in one word or two
-//	       ring: the totals at the beginning of the newest span/interval + 1 buckets, as wide as the
-//	       total
+//	       ring: the totals at the beginning of the newest span/interval + 1 buckets, in one word or two each
 //
-// The current total minus the total at the beginning of a bucket is the number of units in that bucket and all later
-// buckets. So a count takes the same time for every interval. Totals only increase, so a binary search finds the time at
-// which units leave the window. Only differences of totals matter: before a total becomes too large, the total of the
-// oldest bucket is subtracted from all totals.
+// A total is the number of units charged before some time. The difference of two totals is the number of units in the
+// buckets between them. So a count takes the same time for every interval. Totals only increase, so a binary search finds
+// the time at which units leave the window. Only differences of totals matter: before a total becomes too large, the total
+// of the oldest bucket is subtracted from all totals.
+//
+// The current total is not stored: it is the total at the beginning of the window plus the units in the window. So while
+// the newest bucket lasts, a take that passes reads and writes only the entry, and not the words, which are far away in
+// memory.
 type bucketAlgorithm struct{}
 
 // These are the places of the head and of the ring's totals among a counter's words.
@@ -30,182 +33,213 @@ const (
 	ringTotals = 3
 )
 
-func (p *bucketAlgorithm) wordsNeeded(s state, r *rule, n, now, _ int64) int {
-	if s.words != nil {
-		g := p.ring(s, r, now)
-		if g.wide {
-			return len(s.words)
-		}
-		if n += g.total(); n > math.MaxUint32 { // the oldest total is read only now, because it is far away in memory
-			n -= g.totalBefore(int64(r.Buckets))
-		}
-	}
+func (*bucketAlgorithm) wordsNeeded(s state, r *rule, _, now, _ int64) int {
 	width := 1
-	if n > math.MaxUint32 {
+	switch {
+	case s.words == nil:
+	case lasts(s, r, now) || fits(s, r, now):
+		return len(s.words)
+	default:
 		width = 2
 	}
-	return ringTotals + width*(int(r.Buckets)+2)
+	return ringTotals + width*(int(r.Buckets)+1)
 }
 
+// begin sets the newest bucket to one that has left the span.
 func (*bucketAlgorithm) begin(s state, r *rule, _, now, generation, _ int64) {
-	s.b = floorDiv(now, r.Interval)
+	s.until, s.b = floorDiv(now-r.Span, r.Interval)*r.Interval+r.Span, 1
 	put64(s.words, uint64(generation))
 }
 
-func (p *bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64) {
+func (*bucketAlgorithm) reshape(s state, r *rule, to []uint32, _, now, _ int64) {
 	copy(to, s.words[:ringTotals])
-	old, g := p.ring(s, r, now), p.ring(state{s.entry, to}, r, now)
-	for i := range int64(r.Buckets) + 2 {
+	old, g := ringOf(s, r, now), ringOf(state{s.entry, to}, r, now)
+	for i := range g.size() {
 		g.set(i, old.get(i))
 	}
 }
 
-func (p *bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
-	g := p.ring(s, r, now)
-	total := g.total()
-	allowed = n <= r.Limit-(total-g.totalBefore(int64(r.Window)))
-	return allowed, n <= layout.MaxCount-total || n <= layout.MaxCount-(total-g.totalBefore(int64(r.Buckets)))
+func (*bucketAlgorithm) passes(s state, r *rule, n, now int64) (allowed, fit bool) {
+	if used := s.b >> 1; used+n <= math.MaxUint32 && lasts(s, r, now) && !wide(s, r) {
+		return n <= r.Limit-used, true
+	}
+	g := ringOf(s, r, now)
+	return n <= r.Limit-g.used(), n <= layout.MaxCount-(g.total()-g.base())
 }
 
 // quota counts the current bucket and all earlier buckets that overlap the last Per.
-func (p *bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
-	g := p.ring(s, r, now)
-	back, total := int64(r.Window), g.total()
-	used := total - g.totalBefore(back)
+func (*bucketAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
+	if used := s.b >> 1; n <= r.Limit-used && lasts(s, r, now) && s.b&1 == 0 {
+		return quota{remaining: r.Limit - used, reset: endOf(s, r) + int64(r.Window)*r.Interval - now}
+	}
+	g := ringOf(s, r, now)
+	used := g.used()
 	q.remaining = max(0, r.Limit-used)
 	if n > q.remaining {
-		q.retry = g.timeUntil(r, back, total+n-r.Limit, now)
+		q.retry = g.timeUntil(g.total()+n-r.Limit) - now
 	}
 	if used > 0 {
-		q.reset = g.timeUntil(r, back, total, now)
+		q.reset = g.timeUntil(g.total()) - now
 	}
 	return q
 }
 
-func (p *bucketAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
-	g := p.ring(s, r, now)
-	g.advance(s)
-	if n > g.maxTotal()-g.total() {
-		g.rebase(r)
+func (*bucketAlgorithm) charge(s state, r *rule, n, now, generation, _ int64) ratelimit.Receipt {
+	if !lasts(s, r, now) {
+		g := ringOf(s, r, now)
+		g.advance()
 	}
-	g.set(0, g.total()+n)
-	s.until = max((s.b+1)*r.Interval+r.Span, now+r.Expiry)
-	return ratelimit.Receipt{N: n, At: s.b, Generation: int64(get64(s.words))}
+	s.b = 2 * (s.b>>1 + n)
+	return ratelimit.Receipt{N: n, At: endOf(s, r), Generation: generation}
 }
 
-func (p *bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
-	g := p.ring(s, r, now)
-	return g.total() - g.totalBefore(ceilDiv(interval, r.Interval))
+func (*bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
+	g := ringOf(s, r, now)
+	return g.total() - g.before(ceilDiv(interval, r.Interval))
 }
 
-// refund subtracts the units from the total, and from the totals at the beginning of later buckets.
-func (p *bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
-	g := p.ring(s, r, now)
-	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At > g.epoch || c.At < g.newest-int64(r.Buckets) {
+// refund subtracts the units from the totals at the beginning of later buckets.
+func (*bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+	g := ringOf(s, r, now)
+	back, rest := (endOf(s, r)-c.At)/r.Interval, (endOf(s, r)-c.At)%r.Interval
+	if c.N <= 0 || c.Generation < int64(get64(s.words)) || back < 0 || rest != 0 || back+g.behind >= g.size() {
 		return false
 	}
-	back := g.newest - c.At
-	if g.totalBefore(back-1)-g.totalBefore(back) < c.N {
+	back += g.behind
+	if g.before(back-1)-g.before(back) < c.N {
 		return false
 	}
-	g.advance(s)
-	for b := back - 1; b >= 0; b-- {
-		i := g.indexOf(b)
+	if fits(s, r, now) {
+		g.advance()
+	}
+	total := g.total() - c.N
+	for b := range back - g.behind {
+		i := g.start(b)
 		g.set(i, g.get(i)-c.N)
 	}
-	g.set(0, g.total()-c.N)
+	s.b = 2 * (total - g.get(g.start(int64(r.Window))))
+	if total == g.get(g.start(0)) {
+		s.b++
+	}
 	return true
 }
 
-// ring holds the totals: index 0 is the current total, and the following totals are a circular list of buckets.
-type ring struct {
-	words  []uint32
-	wide   bool  // a total has two words
-	size   int64 // the number of buckets in the list
-	epoch  int64 // the newest bucket in the list
-	newest int64 // the current bucket
-	head   int64 // the place of epoch in the list, from 0 to size-1
+// endOf returns the end of the newest bucket that was charged.
+func endOf(s state, r *rule) int64 { return s.until - r.Span }
+
+// lasts reports whether that bucket is the current one.
+func lasts(s state, r *rule, now int64) bool { return now < endOf(s, r) }
+
+// wide reports whether a total has two words.
+func wide(s state, r *rule) bool { return len(s.words) > ringTotals+1+int(r.Buckets) }
+
+// fits reports whether the ring can hold the current total if the base is subtracted.
+func fits(s state, r *rule, now int64) bool {
+	g := ringOf(s, r, now)
+	return g.total()-g.base() <= g.maxTotal()
 }
 
-// ring returns the ring of a counter.
-func (*bucketAlgorithm) ring(s state, r *rule, now int64) ring {
-	g := ring{words: s.words[ringTotals:], size: int64(r.Buckets) + 1, epoch: s.b, newest: s.b, head: int64(s.words[ringHead])}
-	g.wide = int64(len(g.words)) > g.size+1
-	if now >= (s.b+1)*r.Interval {
-		g.newest = floorDiv(now, r.Interval)
+// ring is the circular list of the totals at the beginning of the buckets.
+type ring struct {
+	state
+	*rule
+	behind int64 // the number of buckets from the newest that was charged to the current one
+}
+
+func ringOf(s state, r *rule, now int64) ring {
+	g := ring{state: s, rule: r}
+	if !lasts(s, r, now) {
+		g.behind = (now-endOf(s, r))/r.Interval + 1
 	}
 	return g
 }
 
-// advance adds the buckets after epoch up to newest to the list. After a long gap, it replaces the whole list.
-func (g *ring) advance(s state) {
-	for range min(g.newest-g.epoch, g.size) {
-		if g.head++; g.head == g.size {
-			g.head = 0
-		}
-		g.set(1+g.head, g.total())
-	}
-	g.epoch, s.b = g.newest, g.newest
-	s.words[ringHead] = uint32(g.head)
-}
-
-func (g *ring) get(i int64) int64 {
-	if g.wide {
-		return int64(get64(g.words[2*i:]))
-	}
-	return int64(g.words[i])
-}
-
-func (g *ring) set(i, v int64) {
-	if g.wide {
-		put64(g.words[2*i:], uint64(v))
-		return
-	}
-	g.words[i] = uint32(v)
-}
-
-func (g *ring) total() int64 { return g.get(0) }
+// size returns the number of totals.
+func (g *ring) size() int64 { return int64(g.Buckets) + 1 }
 
 // maxTotal returns the largest total that the ring can hold.
 func (g *ring) maxTotal() int64 {
-	if g.wide {
+	if wide(g.state, g.rule) {
 		return layout.MaxCount
 	}
 	return math.MaxUint32
 }
 
-// indexOf returns the index of the bucket that is a number of buckets before epoch.
-func (g *ring) indexOf(back int64) int64 {
-	i := g.head - back
-	if i < 0 {
-		i += g.size
+func (g *ring) get(i int64) int64 {
+	if wide(g.state, g.rule) {
+		return int64(get64(g.words[ringTotals+2*i:]))
 	}
-	return 1 + i
+	return int64(g.words[ringTotals+i])
 }
 
-// totalBefore returns the total at the beginning of the bucket that is a number of buckets before newest. For a bucket
-// after epoch, this is the current total.
-func (g *ring) totalBefore(back int64) int64 {
-	if back -= g.newest - g.epoch; back < 0 {
+func (g *ring) set(i, v int64) {
+	if wide(g.state, g.rule) {
+		put64(g.words[ringTotals+2*i:], uint64(v))
+		return
+	}
+	g.words[ringTotals+i] = uint32(v)
+}
+
+// start returns the index of the total at the beginning of the bucket that is a number of buckets before the newest that
+// was charged.
+func (g *ring) start(back int64) int64 {
+	i := int64(g.words[ringHead]) - back
+	if i < 0 {
+		i += g.size()
+	}
+	return i
+}
+
+// total returns the current total.
+func (g *ring) total() int64 { return g.get(g.start(int64(g.Window))) + g.b>>1 }
+
+// before returns the total at the beginning of the bucket that is a number of buckets before the current one.
+func (g *ring) before(back int64) int64 {
+	if back < g.behind {
 		return g.total()
 	}
-	return g.get(g.indexOf(back))
+	return g.get(g.start(back - g.behind))
 }
 
-// rebase subtracts the total of the oldest bucket from all totals.
-func (g *ring) rebase(r *rule) {
-	base := g.totalBefore(int64(r.Buckets))
-	for i := range g.size + 1 {
-		g.set(i, g.get(i)-base)
+// base returns the total at the beginning of the oldest bucket that can be counted.
+func (g *ring) base() int64 { return g.before(int64(g.Buckets)) }
+
+// used returns the number of units in the window that ends with the current bucket.
+func (g *ring) used() int64 {
+	if g.behind == 0 {
+		return g.b >> 1
 	}
+	return g.total() - g.before(int64(g.Window))
 }
 
-// timeUntil returns the time until all units up to a total of need have left the window, which has back+1 buckets. need
-// is at most the current total.
-func (g *ring) timeUntil(r *rule, back, need, now int64) int64 {
-	out := int(back)
-	if g.totalBefore(0) >= need {
-		out = sort.Search(out, func(i int) bool { return g.totalBefore(back-1-int64(i)) >= need })
+// advance makes the current bucket the newest. After a long gap, it replaces the whole list.
+func (g *ring) advance() {
+	total, used := g.total(), g.used()
+	if total > g.maxTotal() {
+		base := g.base()
+		for i := range g.size() {
+			g.set(i, g.get(i)-base)
+		}
+		total -= base
 	}
-	return (g.newest+1+int64(out))*r.Interval - now
+	head := int64(g.words[ringHead])
+	for range min(g.behind, g.size()) {
+		if head++; head == g.size() {
+			head = 0
+		}
+		g.set(head, total)
+	}
+	g.words[ringHead] = uint32(head)
+	g.until += g.behind * g.Interval
+	g.behind, g.b = 0, 2*used+1
+}
+
+// timeUntil returns the time at which all units up to a total of need have left the window. need is at most the current
+// total.
+func (g *ring) timeUntil(need int64) int64 {
+	out := int(g.Window)
+	if g.before(0) >= need {
+		out = sort.Search(out, func(i int) bool { return g.before(int64(g.Window)-1-int64(i)) >= need })
+	}
+	return endOf(g.state, g.rule) + (g.behind+int64(out))*g.Interval
 }

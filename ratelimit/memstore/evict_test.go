@@ -85,7 +85,7 @@ func TestMemoryEvictsTheNearestToFullQuota(t *testing.T) {
 		h := newHand()
 		m := newStore(t, Options{MaxKeys: 3, Clock: h.clock})
 		charge := func(key string, n int64) {
-			h.advance(time.Second)
+			h.advance(5 * time.Second) // a charge in the same bucket would not change the order
 			add(t, m, r, key, n)
 		}
 		charge("a", 1)
@@ -180,7 +180,7 @@ func TestGroupLargerThanStore(t *testing.T) {
 	m := newStore(t, Options{MaxBytes: minBytes, WhenFull: DenyNew})
 	r := ratelimit.Buckets(ratelimit.BucketOptions{Limit: 1 << 40, Interval: time.Second, Span: 65000 * time.Second})
 	var ops []ratelimit.Op
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		ops = append(ops, opOf(ratelimit.Take, r.WithName(name), "k", 1<<40))
 	}
 	_, err := m.Do(t.Context(), ops)

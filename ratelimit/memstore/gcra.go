@@ -31,7 +31,7 @@ func (*gcraAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 
 // charge first raises the level to the units that leak until prepaid has passed, because the prepaid units must still be
 // in the level when they are spent.
-func (*gcraAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
+func (*gcraAlgorithm) charge(s state, r *rule, n, now, _, prepaid int64) ratelimit.Receipt {
 	if s.b == 0 {
 		s.a = now // the clock may have gone back since the counter began
 	}

@@ -202,7 +202,7 @@ func (g *group) countDenial(r *rule) int64 {
 func (g *group) charge(op *ratelimit.Op) (res ratelimit.Result) {
 	r := ruleFor(op)
 	s, a := g.find(r), r.algorithm()
-	res.Receipt = a.charge(s, r, op.N, g.now, layout.Micros(op.Prepaid))
+	res.Receipt = a.charge(s, r, op.N, g.now, g.generations, layout.Micros(op.Prepaid))
 	res.Receipt.Counter = s.hash
 	r.check(a, s, 1, g.now, &res)
 	res.Allowed = true

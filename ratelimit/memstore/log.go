@@ -99,7 +99,7 @@ func (*logAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-func (*logAlgorithm) charge(s state, r *rule, n, now, prepaid int64) ratelimit.Receipt {
+func (*logAlgorithm) charge(s state, r *rule, n, now, _, prepaid int64) ratelimit.Receipt {
 	l := eventsOf(s)
 	at := l.timeOfNew(now, prepaid)
 	l.dropOldest(l.firstAfter(now - r.Per))

@@ -54,7 +54,7 @@ func (s *shard) take(r *rule, n int64, out *ratelimit.Result, key uint64, now in
 	if !fit || e.hash&1 != 0 && a.wordsNeeded(st, r, n, now, 0) != len(st.words) {
 		return false
 	}
-	out.Receipt = a.charge(st, r, n, now, 0)
+	out.Receipt = a.charge(st, r, n, now, s.generations, 0)
 	out.Receipt.Counter = e.hash
 	r.check(a, st, 1, now, out)
 	out.Allowed = true

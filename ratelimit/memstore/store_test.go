@@ -109,7 +109,7 @@ func TestMadeUpReceipts(t *testing.T) {
 			func(c *ratelimit.Receipt) { c.N = 3 },
 			func(c *ratelimit.Receipt) { c.At++ },
 			func(c *ratelimit.Receipt) { c.At = -1 << 62 },
-			func(c *ratelimit.Receipt) { c.Generation++ },
+			func(c *ratelimit.Receipt) { c.Generation-- },
 		} {
 			bad := good
 			change(&bad)

@@ -44,7 +44,7 @@ func (p *windowAlgorithm) quota(s state, r *rule, n, now int64) (q quota) {
 	return q
 }
 
-func (*windowAlgorithm) charge(s state, r *rule, n, now, _ int64) ratelimit.Receipt {
+func (*windowAlgorithm) charge(s state, r *rule, n, now, _, _ int64) ratelimit.Receipt {
 	if now >= s.until {
 		s.until, s.a = (*storage.Layout)(r).WindowEnd(now), 0
 	}
