@@ -167,9 +167,9 @@ func (b bench) measure(ctx context.Context, s harness.Suite, quick bool) (record
 	if quick {
 		form = "short form"
 	}
-	rec := record.New(s)
+	rec, others := record.New(s), record.Watch()
 	r := &harness.Run{Quick: quick, Begin: func(name string) { fmt.Fprintf(b.progress, "%s, %s: %s\n", s.Name, form, name) }}
 	err := s.Run(ctx, r)
-	rec.Results = r.Results()
+	rec.Results, rec.Others = r.Results(), others()
 	return rec, errors.Join(err, writeTable(b.out, rec))
 }

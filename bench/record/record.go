@@ -21,6 +21,8 @@ type Record struct {
 	Date    time.Time `json:"date"`
 	Commit  string    `json:"commit"` // ends in "+" if the code differed from it
 	Machine Machine   `json:"machine"`
+	// Others is the result of [Watch] for the run.
+	Others float64 `json:"others"`
 
 	Results []harness.Result `json:"-"`
 }
@@ -45,10 +47,14 @@ func Path(dir, suite string, quick bool) string {
 	return filepath.Join(dir, suite+".jsonl")
 }
 
-// Source describes the origin of the figures in a line.
+// Source describes the origin of the figures in a line. If other programs have disturbed the run, it says so.
 func (r Record) Source() string {
-	return fmt.Sprintf("Commit %s of %s, %s, %d CPUs (%s).",
+	text := fmt.Sprintf("Commit %s of %s, %s, %d CPUs (%s).",
 		r.Commit, r.Date.Format(time.DateOnly), r.Machine.Go, r.Machine.CPUs, r.Machine.Processor)
+	if r.Others > disturbing {
+		text += fmt.Sprintf(" Disturbed: other programs used %.0f %% of the processors.", 100*r.Others)
+	}
+	return text
 }
 
 // Write writes the record to a file. It makes the folder if there is none.
