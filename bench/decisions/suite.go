@@ -15,14 +15,14 @@ import (
 
 const many = 16384 // keys
 
-var metrics = []harness.Metric{
+var metrics = append([]harness.Metric{
 	{Name: "throughput", Unit: "decisions/s", More: true},
 	{Name: "allocations per decision", Unit: ""},
 	{Name: "redis commands per decision", Unit: ""},
 	{Name: "redis cpu per decision", Unit: "µs"},
 	{Name: "network bytes per decision", Unit: ""},
 	{Name: "client cpu per decision", Unit: "µs"},
-}
+}, idle[1:]...)
 
 var idle = []harness.Metric{
 	{Name: "mean latency", Unit: "µs"},
@@ -43,13 +43,14 @@ type group struct {
 	name       string
 	loads      []string // many, hot
 	contenders []Contender
+	timed      bool // measures each decision
 }
 
 var both = []string{"many", "hot"}
 
 var groups = []group{
-	{"plain", both, slices.Concat([]Contender{Ours("store", ratelimit.FixedWindow, DefaultStore), Ours("store, GCRA", ratelimit.GCRA, DefaultStore), Ours("one call each", ratelimit.FixedWindow, unbatchedStore)}, Peers, floors)},
-	{"lease", both[1:], slices.Concat([]Contender{Ours("lease", ratelimit.FixedWindow, PrepaidStore), Ours("store", ratelimit.FixedWindow, DefaultStore)}, Peers)},
+	{"plain", both, slices.Concat([]Contender{Ours("store", ratelimit.FixedWindow, DefaultStore), Ours("store, GCRA", ratelimit.GCRA, DefaultStore), Ours("one call each", ratelimit.FixedWindow, unbatchedStore)}, Peers, floors), true},
+	{"lease", both[1:], slices.Concat([]Contender{Ours("lease", ratelimit.FixedWindow, PrepaidStore), Ours("store", ratelimit.FixedWindow, DefaultStore)}, Peers), false},
 }
 
 // alone is one caller's latency.
@@ -96,7 +97,7 @@ func run(ctx context.Context, r *harness.Run) error {
 func (g *group) run(ctx context.Context, r *harness.Run, p plan, addr string, client *redis.Client) error {
 	for _, keys := range g.loads {
 		for _, callers := range p.callers {
-			l := load{name: fmt.Sprintf("%s/%s/%d", g.name, keys, callers), size: 1, callers: callers}
+			l := load{name: fmt.Sprintf("%s/%s/%d", g.name, keys, callers), size: 1, callers: callers, timed: g.timed}
 			if keys == "many" {
 				l.size = many
 			}
