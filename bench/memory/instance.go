@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
@@ -52,7 +53,6 @@ func (*instance) Close() error { return nil }
 // Round implements [harness.Instance].
 func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(in.load.procs))
-	keys := newKeys(in.load.keys)
 	before := heapInUse()
 	l, err := in.open(wide, 2<<20)
 	if err != nil {
@@ -60,25 +60,25 @@ func (in *instance) Round(ctx context.Context) (map[string]float64, error) {
 	}
 	defer l.close()
 	if !in.load.fresh {
-		if err := fill(l, keys); err != nil {
+		if err := fill(l, in.load.keys); err != nil {
 			return nil, err
 		}
 	}
-	values, err := in.measure(ctx, l, keys)
+	values, err := in.measure(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	values["memory per key"] = (float64(heapInUse()) - float64(before)) / values["keys"]
 	delete(values, "keys")
 	runtime.KeepAlive(l)
-	runtime.KeepAlive(keys)
 	return values, in.checkQuota()
 }
 
 // fill takes a unit of each key.
-func fill(l limiter, keys keys) error {
-	for i := range keys.n {
-		if ok, err := l.take(keys.at(i)); !ok || err != nil {
+func fill(l limiter, n int) error {
+	var keys keyMaker
+	for i := range n {
+		if ok, err := l.take(keys.key(i)); !ok || err != nil {
 			return wrongDenial("a first take", err)
 		}
 	}
@@ -94,7 +94,7 @@ func wrongDenial(what string, err error) error {
 }
 
 // measure runs the timed loop. Besides the metrics, the result has the number of keys in the limiter.
-func (in *instance) measure(ctx context.Context, l limiter, keys keys) (map[string]float64, error) {
+func (in *instance) measure(ctx context.Context, l limiter) (map[string]float64, error) {
 	var over atomic.Bool
 	var start, end runtime.MemStats
 	done, failures := make([]int, in.load.procs), make([]error, in.load.procs)
@@ -104,7 +104,7 @@ func (in *instance) measure(ctx context.Context, l limiter, keys keys) (map[stri
 	began := time.Now()
 	var loops sync.WaitGroup
 	for p := range in.load.procs {
-		loops.Go(func() { done[p], failures[p] = in.loop(l, keys, p, &over) })
+		loops.Go(func() { done[p], failures[p] = in.loop(l, p, &over) })
 	}
 	loops.Wait()
 	took := time.Since(began)
@@ -116,7 +116,7 @@ func (in *instance) measure(ctx context.Context, l limiter, keys keys) (map[stri
 	for _, d := range done {
 		n += d
 	}
-	held := float64(keys.n)
+	held := float64(in.load.keys)
 	if in.load.fresh {
 		held = float64(n)
 	}
@@ -131,21 +131,22 @@ func (in *instance) measure(ctx context.Context, l limiter, keys keys) (map[stri
 const stride = 7919
 
 // loop takes units until the time is over. If the keys are fresh, loop also ends when it has used its share of them.
-func (in *instance) loop(l limiter, keys keys, p int, over *atomic.Bool) (n int, err error) {
-	next, step := p*keys.n/in.load.procs, stride
+func (in *instance) loop(l limiter, p int, over *atomic.Bool) (n int, err error) {
+	var keys keyMaker
+	next, step := p*in.load.keys/in.load.procs, stride
 	if in.load.fresh {
 		next, step = p, in.load.procs
 	}
 	for ; !over.Load(); n++ {
-		ok, err := l.take(keys.at(next))
+		ok, err := l.take(keys.key(next))
 		if !ok || err != nil {
 			return n, wrongDenial("a take far below the limit", err)
 		}
-		if next += step; next >= keys.n {
+		if next += step; next >= in.load.keys {
 			if in.load.fresh {
 				return n + 1, nil
 			}
-			next %= keys.n
+			next %= in.load.keys
 		}
 	}
 	return n, nil
@@ -158,14 +159,14 @@ func (in *instance) checkQuota() error {
 		return err
 	}
 	defer l.close()
-	keys := newKeys(4)
-	admitted := make([]atomic.Int64, keys.n)
+	admitted := make([]atomic.Int64, 4)
 	var loops sync.WaitGroup
 	for range in.load.procs {
 		loops.Go(func() {
-			for i := range 2 * narrow.limit * keys.n / in.load.procs {
-				if ok, err := l.take(keys.at(i % keys.n)); ok && err == nil {
-					admitted[i%keys.n].Add(1)
+			var keys keyMaker
+			for i := range 2 * narrow.limit * len(admitted) / in.load.procs {
+				if ok, err := l.take(keys.key(i % len(admitted))); ok && err == nil {
+					admitted[i%len(admitted)].Add(1)
 				}
 			}
 		})
@@ -193,20 +194,23 @@ func heapInUse() uint64 {
 	}
 }
 
-// keys is a list of addresses in one string, which the garbage collector does not scan.
-type keys struct {
-	text string
-	n    int
-}
+// keyMaker makes keys. Each is in new memory, like the key of a request, so a limiter that compares keys must also read
+// its own copy.
+type keyMaker struct{ free []byte }
 
 const keyLen = 12
 
-func newKeys(n int) keys {
-	text := make([]byte, 0, n*keyLen)
-	for i := range n {
-		text = fmt.Appendf(text, "10.1.%07d", i)
+// key returns key number i.
+func (m *keyMaker) key(i int) string {
+	if len(m.free) < keyLen {
+		m.free = make([]byte, 64<<10)
 	}
-	return keys{string(text), n}
+	key := m.free[:keyLen]
+	m.free = m.free[keyLen:]
+	copy(key, "10.1.aaaaaaa")
+	for at := keyLen - 1; i > 0; at-- {
+		key[at] += byte(i & 15)
+		i >>= 4
+	}
+	return unsafe.String(&key[0], keyLen) // nobody changes it any more
 }
-
-func (k keys) at(i int) string { return k.text[i*keyLen : (i+1)*keyLen] }
