@@ -41,11 +41,15 @@ var known = []fault{
 }
 
 // Run looks for all faults and writes the table to out. It returns an error if a program could not be run. The table
-// then says so.
+// then says so. There is no table if ctx is canceled.
 func Run(ctx context.Context, out, progress io.Writer) error {
-	return rig.WithRedis(func(addr string, _ *redis.Client) error {
-		r := &run{addr: addr, progress: progress}
-		_, err := io.WriteString(out, table(known, r.checkAll(ctx, known)))
+	return rig.WithRedis(func(addr string, client *redis.Client) error {
+		r := &run{addr: addr, client: client, progress: progress}
+		seen := r.checkAll(ctx, known)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		_, err := io.WriteString(out, table(known, seen))
 		return errors.Join(err, r.err)
 	})
 }
@@ -53,6 +57,7 @@ func Run(ctx context.Context, out, progress io.Writer) error {
 // run is a run of all programs.
 type run struct {
 	addr     string
+	client   *redis.Client // of the Redis at addr
 	mu       sync.Mutex
 	progress io.Writer
 	err      error // of the programs that could not be run
@@ -83,6 +88,9 @@ func (r *run) checkAll(ctx context.Context, faults []fault) [][]string {
 // check runs a program.
 func (r *run) check(ctx context.Context, fault string, p program) string {
 	seen, n, err := p.check(ctx, r.addr)
+	if err == nil {
+		err = r.client.Ping(ctx).Err() // without Redis, or if ctx is canceled, what was seen means nothing
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {

@@ -2,12 +2,14 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/decisions"
@@ -63,6 +65,24 @@ func TestProgramThatFailsIsReported(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3+33, closed)
+}
+
+func TestProgramWithoutRedisIsReported(t *testing.T) {
+	gone := redis.NewClient(&redis.Options{})
+	require.NoError(t, gone.Close())
+	r := &run{client: gone, progress: io.Discard}
+	check := func(context.Context, string) (string, int, error) { return "many", 64, nil }
+	require.Equal(t, [][]string{{"could not be run"}}, r.checkAll(t.Context(), []fault{{"a fault", false, []program{{"x", check}}}}))
+	require.ErrorIs(t, r.err, redis.ErrClosed)
+}
+
+func TestInterruptedRunHasNoTable(t *testing.T) {
+	testenv.LookPath(t, "redis-server")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	require.Equal(t, context.Canceled, Run(ctx, &out, io.Discard))
+	require.Empty(t, out.String())
 }
 
 func TestTableGroupsPrograms(t *testing.T) {
