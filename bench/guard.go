@@ -79,7 +79,7 @@ func compare(stored, got []harness.Result) (low []lowRatio, err error) {
 		if r.Ratio == nil {
 			continue
 		}
-		compared = true
+		compared = compared || old.Ratio != nil || r.Least > 0
 		if isLow(r.Ratio, old.Ratio, r.Least) && isLow(r.Best, old.Best, r.Least) {
 			low = append(low, lowRatio{f, *r.Ratio, leastRatio(old.Ratio, r.Least)})
 		}
@@ -88,7 +88,7 @@ func compare(stored, got []harness.Result) (low []lowRatio, err error) {
 		err = errors.Join(err, fmt.Errorf("%s: no %s of %s, which is stored: run the suite without -quick", f.name, f.metric, f.contender))
 	}
 	if !compared {
-		err = errors.Join(err, errors.New("no ratio to compare: every peer is missing, wrong or has failed"))
+		err = errors.Join(err, errors.New("no ratio to compare: every peer is missing, wrong, has failed or is not stored"))
 	}
 	return low, err
 }

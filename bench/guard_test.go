@@ -102,8 +102,10 @@ func TestPeersWithoutARatioAreNotCompared(t *testing.T) {
 	b, out := guarded(t)
 	stored := record.Record{Results: []harness.Result{ratioOf("one", 10)}}
 	require.NoError(t, stored.Write(record.Path(b.results, "small", true)))
+	others := contender("others", 1)
+	others.Least = 0.1
 	for _, why := range []error{fmt.Errorf("%w: no node", harness.ErrMissing), fmt.Errorf("%w: 3", harness.ErrWrong), errors.New("died")} {
-		require.NoError(t, b.guard(t.Context(), against(absent("theirs", why), contender("others", 1))))
+		require.NoError(t, b.guard(t.Context(), against(absent("theirs", why), others)))
 		require.Contains(t, out.String(), why.Error())
 		require.ErrorContains(t, b.guard(t.Context(), against(absent("theirs", why))), "no ratio to compare")
 	}
@@ -114,4 +116,10 @@ func TestGuardNeedsTheStoredRatios(t *testing.T) {
 	require.ErrorContains(t, b.guard(t.Context(), against(contender("theirs", 10))), "two: no time of theirs, which is stored")
 	b.results = t.TempDir()
 	require.ErrorContains(t, b.guard(t.Context(), against(contender("theirs", 10))), "run the suite without -quick")
+}
+
+func TestGuardNeedsStoredRatios(t *testing.T) {
+	b, _ := guarded(t)
+	require.NoError(t, record.Record{}.Write(record.Path(b.results, "small", true)))
+	require.ErrorContains(t, b.guard(t.Context(), against(contender("theirs", 1))), "no ratio to compare")
 }
