@@ -168,7 +168,10 @@ func (b bench) measure(ctx context.Context, s harness.Suite, quick bool) (record
 		form = "short form"
 	}
 	rec, others := record.New(s), record.Watch()
-	r := &harness.Run{Quick: quick, Begin: func(name string) { fmt.Fprintf(b.progress, "%s, %s: %s\n", s.Name, form, name) }}
+	r := &harness.Run{Quick: quick, Begin: func(name string) {
+		others() // the end of the case before
+		fmt.Fprintf(b.progress, "%s, %s: %s\n", s.Name, form, name)
+	}}
 	err := s.Run(ctx, r)
 	rec.Results, rec.Others = r.Results(), others()
 	return rec, errors.Join(err, writeTable(b.out, rec))

@@ -11,21 +11,27 @@ import (
 // disturbing is the share of the machine's processor time from which other programs disturb a run.
 const disturbing = 0.05
 
-// Watch returns a function that returns the share of the machine's processor time that other programs, or other virtual
-// machines, have used since. This process and those that it has started are not others. The share is 0 on systems
-// without a Linux /proc.
+// shortest is the shortest interval for which there is a share, in ticks of all processors.
+const shortest = 100
+
+// Watch returns a function that ends an interval when it is called. It returns the largest share of the machine's
+// processor time that other programs, or other virtual machines, have used in an interval so far. This process and those
+// that it has started are not others. An interval of less than a second of one processor continues. The share is 0 on
+// systems without a Linux /proc.
 func Watch() (others func() float64) {
 	return watch("/proc", os.Getpid())
 }
 
 func watch(proc string, pid int) (others func() float64) {
 	before, all := ticksOfOthers(proc, pid)
+	most := 0.0
 	return func() float64 {
 		after, now := ticksOfOthers(proc, pid)
-		if now == all {
-			return 0
+		if now-all >= shortest {
+			most = max(most, float64(after-before)/float64(now-all))
+			before, all = after, now
 		}
-		return max(0, float64(after-before)/float64(now-all))
+		return most
 	}
 }
 

@@ -31,10 +31,17 @@ func TestOthers(t *testing.T) {
 	process(9, 7, 100, 50, 300)
 	require.InDelta(t, 0.2, others(), 1e-9)
 
+	write("stat", "cpu  1450 0 1300 5100 0 50 50 100 0 0\ncpu0 1 2 3") // 50 ticks, all of others: too few
+	require.InDelta(t, 0.2, others(), 1e-9)
+	write("stat", "cpu  1500 0 1300 6050 0 50 50 100 0 0\ncpu0 1 2 3") // 10 % of the next interval
+	require.InDelta(t, 0.2, others(), 1e-9, "the largest share remains")
+	write("stat", "cpu  1800 0 1300 6750 0 50 50 100 0 0\ncpu0 1 2 3") // 30 %
+	require.InDelta(t, 0.3, others(), 1e-9)
+
 	require.Zero(t, watch(filepath.Join(proc, "none"), 7)())
 }
 
 func TestSourceOfADisturbedRun(t *testing.T) {
 	require.NotContains(t, Record{Others: disturbing}.Source(), "Disturbed")
-	require.Contains(t, Record{Others: 0.123}.Source(), " Disturbed: other programs used 12 % of the processors.")
+	require.Contains(t, Record{Others: 0.123}.Source(), " Disturbed: other programs used up to 12 % of the processors.")
 }

@@ -21,7 +21,7 @@ type Record struct {
 	Date    time.Time `json:"date"`
 	Commit  string    `json:"commit"` // ends in "+" if the code differed from it
 	Machine Machine   `json:"machine"`
-	// Others is the result of [Watch] for the run.
+	// Others is the result of [Watch] for the run, with an interval for each case.
 	Others float64 `json:"others"`
 
 	Results []harness.Result `json:"-"`
@@ -52,7 +52,7 @@ func (r Record) Source() string {
 	text := fmt.Sprintf("Commit %s of %s, %s, %d CPUs (%s).",
 		r.Commit, r.Date.Format(time.DateOnly), r.Machine.Go, r.Machine.CPUs, r.Machine.Processor)
 	if r.Others > disturbing {
-		text += fmt.Sprintf(" Disturbed: other programs used %.0f %% of the processors.", 100*r.Others)
+		text += fmt.Sprintf(" Disturbed: other programs used up to %.0f %% of the processors.", 100*r.Others)
 	}
 	return text
 }
