@@ -19,11 +19,13 @@ type Process struct {
 	in  io.WriteCloser
 	out *bufio.Reader
 	log bytes.Buffer // what it wrote to its standard error; to be read when it is gone
+	// patience is the longest time to wait for a line or for the end. Then the process is killed.
+	patience time.Duration
 }
 
 // Start starts a command on these processors. Its standard streams are the process's.
 func Start(cmd *exec.Cmd, on CPUs) (*Process, error) {
-	p := &Process{cmd: cmd}
+	p := &Process{cmd: cmd, patience: 10 * time.Second}
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -58,10 +60,18 @@ func StartRole(role string, task any, on CPUs) (p *Process, line string, err err
 // Pid is the process's number.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// ReadLine returns the next line of what the process prints.
+// ReadLine returns the next line of what the process prints. If there is none for 10 s, it kills the process.
 func (p *Process) ReadLine() (string, error) {
+	defer p.killLater().Stop()
 	s, err := p.out.ReadString('\n')
+	if err != nil {
+		err = fmt.Errorf("the process has ended or was killed because it did not answer: %w", err)
+	}
 	return strings.TrimSpace(s), err
+}
+
+func (p *Process) killLater() *time.Timer {
+	return time.AfterFunc(p.patience, func() { _ = p.cmd.Process.Kill() })
 }
 
 // Poll gives the process an empty line, and returns the line with which it answers.
@@ -90,7 +100,6 @@ func (p *Process) Stop(by syscall.Signal) error {
 
 func (p *Process) wait() error {
 	_ = p.in.Close()
-	kill := time.AfterFunc(10*time.Second, func() { _ = p.cmd.Process.Kill() })
-	defer kill.Stop()
+	defer p.killLater().Stop()
 	return p.cmd.Wait()
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/lazyreq/lazyreq/bench/harness"
 )
@@ -25,6 +26,8 @@ type Process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	answers *bufio.Reader
+	// patience is the longest time to wait for an answer or for the end. Then the process is killed.
+	patience time.Duration
 }
 
 // Start starts a script that needs a package, which is fetched with all others if it is
@@ -52,7 +55,7 @@ func startProcess(cmd *exec.Cmd) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &Process{cmd, stdin, bufio.NewReader(stdout)}, nil
+	return &Process{cmd, stdin, bufio.NewReader(stdout), 30 * time.Second}, nil
 }
 
 func install(ctx context.Context, pkg string) error {
@@ -73,14 +76,15 @@ func install(ctx context.Context, pkg string) error {
 }
 
 // Ask sends a command and reads its answer. One with "wrong" is [harness.ErrWrong], one
-// with "error" any other error.
+// with "error" any other error. If there is no answer for 30 s, Ask kills the process.
 func (p *Process) Ask(command map[string]any, answer any) error {
+	defer p.killLater().Stop()
 	if err := json.NewEncoder(p.stdin).Encode(command); err != nil {
 		return err
 	}
 	line, err := p.answers.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("%s ended: %w", strings.Join(p.cmd.Args, " "), err)
+		return fmt.Errorf("%s has ended or was killed because it did not answer: %w", strings.Join(p.cmd.Args, " "), err)
 	}
 	var failed struct{ Wrong, Error string }
 	if err := json.Unmarshal(line, &failed); err != nil {
@@ -95,5 +99,12 @@ func (p *Process) Ask(command map[string]any, answer any) error {
 	return json.Unmarshal(line, answer)
 }
 
+func (p *Process) killLater() *time.Timer {
+	return time.AfterFunc(p.patience, func() { _ = p.cmd.Process.Kill() })
+}
+
 // Close ends the process, which leaves when its input does.
-func (p *Process) Close() error { return errors.Join(p.stdin.Close(), p.cmd.Wait()) }
+func (p *Process) Close() error {
+	defer p.killLater().Stop()
+	return errors.Join(p.stdin.Close(), p.cmd.Wait())
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,9 +65,17 @@ func TestAsk(t *testing.T) {
 
 func TestScriptThatEnds(t *testing.T) {
 	p := started(t)
-	require.ErrorContains(t, p.Ask(map[string]any{"do": "end"}, &struct{}{}), ".test ended: ")
+	require.ErrorContains(t, p.Ask(map[string]any{"do": "end"}, &struct{}{}), ".test has ended or was killed")
 	require.NoError(t, p.Close())
 	require.Error(t, p.Ask(map[string]any{"do": "cpu"}, &struct{}{}))
+}
+
+func TestScriptThatDoesNotAnswerIsKilled(t *testing.T) {
+	p, err := startProcess(exec.Command("sleep", "60"))
+	require.NoError(t, err)
+	p.patience = time.Millisecond
+	require.ErrorContains(t, p.Ask(map[string]any{"do": "cpu"}, &struct{}{}), "did not answer")
+	require.EqualError(t, p.Close(), "signal: killed")
 }
 
 func TestPackageThatIsNowhere(t *testing.T) {
