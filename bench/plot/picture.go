@@ -29,6 +29,11 @@ var shapes = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{},
 }
 
+// mark returns the colour and the shape of contender i. The first 25 are distinct.
+func mark(i int) (color.Color, draw.GlyphDrawer) {
+	return palette[i%len(palette)], shapes[(i+i/len(palette))%len(shapes)]
+}
+
 // rowHeight is what a contender takes of a case's row, in points.
 const rowHeight = 16
 
@@ -72,6 +77,9 @@ func newPlot(title string) *plot.Plot {
 func (pic *picture) save(dir string) error {
 	p := newPlot(pic.suite + ": " + pic.metric)
 	p.X.Label.Text = pic.unit
+	if slices.ContainsFunc(pic.results, func(r harness.Result) bool { return r.Note != "" }) {
+		p.X.Label.Text += " (×: wrong or failed)"
+	}
 	if pic.log {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{}
 	} else {
@@ -111,6 +119,7 @@ func (pic *picture) setCaseAxis(p *plot.Plot) {
 // drawMarks draws one contender.
 func (pic *picture) drawMarks(p *plot.Plot, i int, contender string) error {
 	var points intervals
+	var invalid []bool // of each point
 	for _, r := range pic.results {
 		if r.Contender != contender {
 			continue
@@ -118,6 +127,7 @@ func (pic *picture) drawMarks(p *plot.Plot, i int, contender string) error {
 		row := float64(len(pic.cases) - 1 - slices.Index(pic.cases, r.Case))
 		offset := 0.7 * (0.5 - (float64(i)+0.5)/float64(len(pic.contenders)))
 		points.XYs = append(points.XYs, plotter.XY{X: r.Median, Y: row + offset})
+		invalid = append(invalid, r.Note != "")
 		points.XErrors = append(points.XErrors, struct{ Low, High float64 }{r.Min - r.Median, r.Max - r.Median})
 	}
 	spread, err := plotter.NewXErrorBars(points)
@@ -128,8 +138,15 @@ func (pic *picture) drawMarks(p *plot.Plot, i int, contender string) error {
 	if err != nil {
 		return err
 	}
-	spread.Color = palette[i%len(palette)]
-	scatter.Color, scatter.Shape, scatter.Radius = palette[i%len(palette)], shapes[i%len(shapes)], vg.Points(3.5)
+	scatter.Color, scatter.Shape = mark(i)
+	spread.Color, scatter.Radius = scatter.Color, vg.Points(3.5)
+	scatter.GlyphStyleFunc = func(i int) draw.GlyphStyle {
+		style := scatter.GlyphStyle
+		if invalid[i] {
+			style.Shape = draw.CrossGlyph{}
+		}
+		return style
+	}
 	p.Add(spread, scatter)
 	p.Legend.Add(contender, scatter)
 	return nil

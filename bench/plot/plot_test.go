@@ -29,6 +29,7 @@ func TestAllDrawsWhatWasMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(time), "theirs")
 	require.NotContains(t, string(time), "absent")
+	require.NotContains(t, string(time), "wrong or failed")
 	require.FileExists(t, filepath.Join(plots, "s-some-allocs.svg"))
 }
 
@@ -37,6 +38,7 @@ func TestAllDrawsShares(t *testing.T) {
 	const shares = `{"suite":"server"}
 {"case":"100%/0ms","contender":"ours","metric":"throughput","median":3000,"min":1,"max":5000,"unit":"req/s","ratio":null}
 {"case":"0%/0ms","contender":"ours","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
+{"case":"50%/0ms","contender":"broken","metric":"throughput","median":9000,"min":6,"max":9000,"unit":"req/s","ratio":null,"note":"failed: EOF"}
 {"case":"50%/0.2ms","contender":"slow","metric":"throughput","median":7000,"min":6,"max":7000,"unit":"req/s","ratio":null}
 `
 	require.NoError(t, os.WriteFile(filepath.Join(results, "server.jsonl"), []byte(shares), 0o600))
@@ -45,6 +47,10 @@ func TestAllDrawsShares(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(picture), "ours")
 	require.NotContains(t, string(picture), "slow")
+	require.NotContains(t, string(picture), "broken")
+	marked, err := os.ReadFile(filepath.Join(plots, "server-throughput.svg"))
+	require.NoError(t, err)
+	require.Contains(t, string(marked), "×: wrong or failed")
 }
 
 func TestAllNeedsResults(t *testing.T) {
@@ -63,4 +69,13 @@ func TestLogTicks(t *testing.T) {
 	require.Equal(t, "0.5", values[0.5])
 	require.Equal(t, "20", values[20])
 	require.Equal(t, "", values[3])
+}
+
+func TestMarksAreDistinct(t *testing.T) {
+	seen := map[[2]any]bool{}
+	for i := range 25 {
+		colour, shape := mark(i)
+		seen[[2]any{colour, shape}] = true
+	}
+	require.Len(t, seen, 25)
 }

@@ -13,14 +13,14 @@ import (
 )
 
 // saveShares draws the throughput of the suite "server" over the share of requests that
-// need their session: the cases without a delay, a line for each contender. It draws
-// nothing if fewer than two such cases were measured.
+// need their session: the cases without a delay in which a contender was right, a line for
+// each contender. It draws nothing if fewer than two such cases were measured.
 func saveShares(all []harness.Result, dir string) error {
 	lines := map[string]plotter.XYs{}
 	var contenders []string
 	for _, r := range all {
 		var percent float64
-		if _, err := fmt.Sscanf(r.Case, "%g%%/0ms", &percent); err != nil || r.Metric != "throughput" || r.Max == 0 {
+		if _, err := fmt.Sscanf(r.Case, "%g%%/0ms", &percent); err != nil || r.Metric != "throughput" || r.Note != "" {
 			continue
 		}
 		if lines[r.Contender] == nil {
@@ -41,8 +41,9 @@ func saveShares(all []harness.Result, dir string) error {
 		if err != nil {
 			return err
 		}
-		line.Color, line.Width = palette[i%len(palette)], vg.Points(1.5)
-		points.Color, points.Shape, points.Radius = palette[i%len(palette)], shapes[i%len(shapes)], vg.Points(3.5)
+		points.Color, points.Shape = mark(i)
+		points.Radius = vg.Points(3.5)
+		line.Color, line.Width = points.Color, vg.Points(1.5)
 		p.Add(line, points)
 		p.Legend.Add(name, line, points)
 	}
