@@ -88,8 +88,8 @@ func (o options) run(ctx context.Context, b bench) error {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	case err != nil:
 		return err
-	case o.all && (o.suite != "" || o.quick || o.stale || o.plots || o.algorithms || o.faults):
-		return errors.New("-all cannot be combined with other flags")
+	case o.conflict():
+		return errors.New("these flags cannot be combined: want one, or -suite with -quick or -stale")
 	case o.algorithms:
 		return algorithms.Run(b.out, "../docs/algorithms")
 	case o.faults:
@@ -118,6 +118,17 @@ func (o options) run(ctx context.Context, b bench) error {
 		return plot.All(b.results, "../docs/plots")
 	}
 	return errors.Join(errs...)
+}
+
+// conflict reports whether more than one thing is asked for.
+func (o options) conflict() bool {
+	n := 0
+	for _, set := range []bool{o.all, o.plots, o.algorithms, o.faults, o.quick || o.stale || o.suite != "", o.quick && o.stale} {
+		if set {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // find returns the suite with a name, or all if the name is empty.

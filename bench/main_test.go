@@ -129,8 +129,11 @@ func TestUnknownSuite(t *testing.T) {
 
 func TestAllIsExplicit(t *testing.T) {
 	require.ErrorContains(t, options{}.run(t.Context(), bench{}), "want -all or -suite NAME")
-	for _, o := range []options{{all: true, suite: "property"}, {all: true, quick: true}, {all: true, plots: true}} {
-		require.ErrorContains(t, o.run(t.Context(), bench{}), "-all cannot be combined")
+	for _, o := range []options{
+		{all: true, suite: "property"}, {all: true, quick: true}, {all: true, plots: true}, {quick: true, stale: true},
+		{suite: "property", plots: true}, {faults: true, stale: true}, {algorithms: true, faults: true},
+	} {
+		require.ErrorContains(t, o.run(t.Context(), bench{}), "cannot be combined")
 	}
 }
 
