@@ -100,12 +100,12 @@ func (*bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 
 // refund subtracts the units from the totals at the beginning of later buckets.
 func (*bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
-	g := ringOf(s, r, now)
-	back, rest := (endOf(s, r)-c.At)/r.Interval, (endOf(s, r)-c.At)%r.Interval
-	if c.N <= 0 || c.Generation < int64(get64(s.words)) || back < 0 || rest != 0 || back+g.behind >= g.size() {
+	g, end := ringOf(s, r, now), endOf(s, r)
+	oldest := end + (g.behind-int64(r.Buckets))*r.Interval
+	if c.N <= 0 || c.Generation < int64(get64(s.words)) || c.At < oldest || c.At > end || (end-c.At)%r.Interval != 0 {
 		return false
 	}
-	back += g.behind
+	back := (end-c.At)/r.Interval + g.behind
 	if g.before(back-1)-g.before(back) < c.N {
 		return false
 	}

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +119,20 @@ func TestMadeUpReceipts(t *testing.T) {
 		require.EqualValues(t, 8, remaining(t, m, r, "k"), name)
 		require.True(t, refund(good), name)
 	}
+}
+
+// TestReceiptsOfImpossibleTimes refunds receipts whose distance from the current bucket overflows.
+func TestReceiptsOfImpossibleTimes(t *testing.T) {
+	h := newHand()
+	m, r := newStore(t, Options{Clock: h.clock}), ratelimit.Per(5, 20*time.Microsecond)
+	good := take(t, m, r, "k", 2).Receipt
+	h.advance(3 * time.Microsecond)
+	for i := range int64(10) {
+		bad := good
+		bad.At = good.At - math.MaxInt64 + i
+		res, err := m.DoOne(t.Context(), ratelimit.Op{Rule: r, Key: "k", Kind: ratelimit.Refund, Receipt: bad})
+		require.NoError(t, err)
+		require.False(t, res.Allowed, i)
+	}
+	require.EqualValues(t, 3, remaining(t, m, r, "k"))
 }
