@@ -156,8 +156,8 @@ type BucketOptions struct {
 	// for each bucket, twice that if it holds more than 2^32 units, and 7 bytes in Redis. The zero value means Per, or
 	// without a Per 600 s. With a Per, the zero value and a Span without an Interval are rounded up to whole buckets.
 	Span time.Duration
-	// Expiry is how long a counter is kept after its last charge, at least Span. The zero value means Span + Interval,
-	// or without a Per twice the Span.
+	// Expiry is how long Redis keeps a counter after its last charge, at least Span. The zero value means Span + Interval,
+	// or without a Per twice the Span. A store in memory may forget a counter once its units have left the Span.
 	Expiry time.Duration
 }
 

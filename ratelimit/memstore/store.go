@@ -23,9 +23,10 @@ type Options struct {
 	MaxBytes int64
 	// WhenFull says what happens to new counters when the store is full. The zero value means EvictNearestFull.
 	WhenFull WhenFull
-	// Clock returns the time. If the time goes back, counts are kept longer. Nil means this machine's monotonic clock,
-	// which does not follow corrections of the system's clock. A Calendar on a machine that sleeps needs a clock that
-	// does, such as time.Now().Round(0).
+	// Clock returns the time, at most 290 years after its first call, by New. If the time goes back, counts are kept
+	// longer. But a counter whose quota was full again for 10 seconds may have been forgotten. Nil means this machine's
+	// monotonic clock, which does not follow corrections of the system's clock. A Calendar on a machine that sleeps
+	// needs a clock that does, such as time.Now().Round(0).
 	Clock func() time.Time
 }
 
@@ -59,7 +60,8 @@ const (
 // The store does not keep keys: it identifies a counter by 63 bits of a keyed hash. With a million counters, the
 // probability that any two are confused is about 5·10⁻⁸.
 //
-// A full store first forgets counters whose quota is full again, and then does what [WhenFull] says.
+// A full store first forgets counters whose quota is full again, and then does what [WhenFull] says. It ignores that
+// refunds fill the quota of buckets and windows earlier, and keeps buckets until all units have left the Span.
 type Store struct {
 	shards []shard // a power of two of them
 	seed   maphash.Seed
