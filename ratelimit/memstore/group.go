@@ -224,7 +224,8 @@ func (g *group) count(op *ratelimit.Op) int64 {
 func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	r := ruleFor(op)
 	s := g.find(r)
-	done := s.entry != nil && op.Receipt.Counter == s.hash && r.algorithm().refund(s, r, op.Receipt, g.now)
+	madeUp := r.Algorithm == storage.Buckets && op.Receipt.Generation > g.generations
+	done := s.entry != nil && op.Receipt.Counter == s.hash && !madeUp && r.algorithm().refund(s, r, op.Receipt, g.now)
 	res := g.peek(r, 1)
 	res.Allowed = done
 	return res

@@ -111,6 +111,7 @@ func TestMadeUpReceipts(t *testing.T) {
 			func(c *ratelimit.Receipt) { c.At++ },
 			func(c *ratelimit.Receipt) { c.At = -1 << 62 },
 			func(c *ratelimit.Receipt) { c.Generation-- },
+			func(c *ratelimit.Receipt) { c.Generation++ },
 		} {
 			bad := good
 			change(&bad)
