@@ -108,11 +108,9 @@ func (p *path) pointer() jsontext.Pointer {
 
 // bind fills a struct from each source in turn. It notes the client's mistakes in b.faults, and returns other errors.
 func (b *binder) bind(root *root, v reflect.Value, r *http.Request) (err error) {
-	for _, from := range []Source{SourcePath, SourceHeader, SourceCookie, SourceQuery, SourceForm, SourceJSON} {
+	for _, from := range root.order {
 		fields, in := root.sources[from], values{from: from}
 		switch {
-		case fields == nil:
-			continue
 		case from == SourceQuery:
 			in.pairs, err = b.params.queryPairs(r)
 		case from == SourceForm:

@@ -57,6 +57,9 @@ func tooManyError(from Source, limit int) *Error {
 
 // unescape decodes percent-encoding and plus signs, or returns a predicate that describes the fault in s.
 func unescape(s string) (text, fault string) {
+	if isPlainText(s) {
+		return s, ""
+	}
 	if strings.Contains(s, ";") {
 		return "", "has a semicolon, which separates nothing and must be written %3B"
 	}
@@ -69,10 +72,21 @@ func unescape(s string) (text, fault string) {
 	return text, textProblem(text)
 }
 
+// isPlainText reports whether there is nothing to decode or to refuse in s.
+func isPlainText(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c == '%' || c == '+' || c == ';' || c == 0 || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // textProblem returns a predicate that describes the fault in a decoded text. NUL is refused because C strings,
 // file names and several databases end at it, so that two readers of one value could disagree.
 func textProblem(s string) string {
 	switch {
+	case isPlainText(s):
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"
 	case strings.Contains(s, "\x00"):

@@ -25,6 +25,7 @@ type plan struct {
 type root struct {
 	json    *plan              // of a type for JSON, or of the fields that Bind fills from JSON
 	sources map[Source][]field // of a struct for Bind
+	order   []Source           // the keys of sources, in the order of reading
 }
 
 // A field is a field of a struct that is filled from one source.
@@ -99,6 +100,11 @@ func compileForBind(t reflect.Type) (*root, error) {
 		return nil, err
 	case r.sources[SourceForm] != nil && r.sources[SourceJSON] != nil:
 		return nil, errors.New("it has fields from a form and from JSON, but a body cannot be both")
+	}
+	for _, from := range allSources {
+		if r.sources[from] != nil {
+			r.order = append(r.order, from)
+		}
 	}
 	err = fromJSON.finish()
 	r.json = &plan{typ: t, fields: r.sources[SourceJSON]}

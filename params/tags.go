@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// allSources are the sources that a field's tag can name.
-var allSources = []Source{SourcePath, SourceQuery, SourceForm, SourceJSON, SourceHeader, SourceCookie}
+// allSources are the sources that a field's tag can name, in the order of reading.
+var allSources = []Source{SourcePath, SourceHeader, SourceCookie, SourceQuery, SourceForm, SourceJSON}
 
 // forEachField calls add for the fields of a struct. If add reports that a field is a group, its fields count as fields of
 // the outer struct.
