@@ -22,9 +22,13 @@ type answer interface {
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	g.clearRepresentation()
 	h := g.Header()
+	if g.x.srv.opts.WriteProblem == nil {
+		p.addHeader(h)
+		return p
+	}
 	pg := &page{g: g, r: r, p: ProblemOf(p), of: p.status()}
 	pg.given = pg.p
-	if g.x.srv.opts.WriteProblem == nil || !g.x.beginPage(pg) {
+	if !g.x.beginPage(pg) {
 		p.addHeader(h)
 		return p
 	}

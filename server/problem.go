@@ -64,8 +64,11 @@ func (p *Problem) Unwrap() error { return p.Err }
 // MarshalJSON returns the object of problem+json.
 func (p *Problem) MarshalJSON() ([]byte, error) { return problem.Marshal(p.status(), p.members()) }
 
-// members returns the members of the JSON object except the status.
+// members returns the members of the JSON object except the status. The caller must not change them.
 func (p *Problem) members() map[string]any {
+	if p.Type == "" && p.Title == "" && p.Detail == "" && p.Instance == "" {
+		return p.Members
+	}
 	all := make(map[string]any, 4+len(p.Members))
 	for _, t := range p.texts() {
 		if *t.field != "" {
