@@ -26,6 +26,9 @@ func decode(path string) string {
 // upstream's URL.
 func hasDotSegment(r *http.Request) bool {
 	p := r.URL.EscapedPath()
+	if !strings.ContainsAny(p, ".%") {
+		return false
+	}
 	for range maxDecodings + 1 {
 		for name := range strings.FieldsFuncSeq(p, func(c rune) bool { return c == '/' || c == '\\' }) {
 			if end := strings.IndexAny(name, ";?#\x00"); end >= 0 {
@@ -34,6 +37,9 @@ func hasDotSegment(r *http.Request) bool {
 			if name = strings.TrimSpace(name); name == "." || name == ".." {
 				return true
 			}
+		}
+		if !strings.Contains(p, "%") {
+			return false
 		}
 		p = decode(p)
 	}
