@@ -73,6 +73,7 @@ func main() {
 	flag.BoolVar(&o.faults, "faults", false, "look for known faults and print the table of ../docs/benchmarks.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the program at once
 	err := o.run(ctx, bench{results: "results", out: os.Stdout, progress: os.Stderr})
 	stop()
 	if err != nil {

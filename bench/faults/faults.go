@@ -85,11 +85,15 @@ func (r *run) checkAll(ctx context.Context, faults []fault) [][]string {
 	return seen
 }
 
-// check runs a program.
-func (r *run) check(ctx context.Context, fault string, p program) string {
-	seen, n, err := p.check(ctx, r.addr)
+// check runs a program. Without Redis, or if ctx is canceled, what was seen means nothing.
+func (r *run) check(ctx context.Context, fault string, p program) (seen string) {
+	var n int
+	err := r.client.Ping(ctx).Err()
 	if err == nil {
-		err = r.client.Ping(ctx).Err() // without Redis, or if ctx is canceled, what was seen means nothing
+		seen, n, err = p.check(ctx, r.addr)
+	}
+	if err == nil {
+		err = r.client.Ping(ctx).Err()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -111,13 +111,13 @@ func (i *instance) Round(ctx context.Context) (map[string]float64, error) {
 // compareCounts compares what the load, the upstream and the proxy have counted.
 func (i *instance) compareCounts(res result, before, after counts) error {
 	if res.Wrong != "" {
-		return fmt.Errorf("after %d requests: %s", res.Requests, res.Wrong)
+		return fmt.Errorf("%w: after %d requests: %s", harness.ErrWrong, res.Requests, res.Wrong)
 	}
 	if n := after.upstream - before.upstream; n != res.Passed {
-		return fmt.Errorf("the upstream has answered %d requests, want %d", n, res.Passed)
+		return fmt.Errorf("%w: the upstream has answered %d requests, want %d", harness.ErrWrong, n, res.Passed)
 	}
 	if n := after.proxy - before.proxy; i.proxy.count != nil && n != res.Requests {
-		return fmt.Errorf("the proxy has counted %d requests, want %d", n, res.Requests)
+		return fmt.Errorf("%w: the proxy has counted %d requests, want %d", harness.ErrWrong, n, res.Requests)
 	}
 	return nil
 }

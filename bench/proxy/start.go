@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lazyreq/lazyreq/bench/child"
+	"github.com/lazyreq/lazyreq/bench/harness"
 )
 
 // asking uses a new connection for each request, so that none is open when a proxy ends.
@@ -36,7 +37,7 @@ func requestPage(ctx context.Context, addr, authorization string, want int) erro
 		return err
 	}
 	if res.StatusCode != want || want == http.StatusOK && string(body) != string(page) {
-		return fmt.Errorf("%s with %d bytes, want %d", res.Status, len(body), want)
+		return fmt.Errorf("%w: %s with %d bytes, want %d", harness.ErrWrong, res.Status, len(body), want)
 	}
 	return nil
 }

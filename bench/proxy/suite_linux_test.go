@@ -113,7 +113,7 @@ func TestMissingContenders(t *testing.T) {
 func TestWrongCountsEndRun(t *testing.T) {
 	b := short(t)
 	_, err := b.startContender(t.Context(), contender{name: bare, start: startBare}, setup{limit: few})
-	require.EqualError(t, err, "request 6 with a limit of 5: 200 OK with 1024 bytes, want 429")
+	require.EqualError(t, err, "request 6 with a limit of 5: wrong: 200 OK with 1024 bytes, want 429")
 
 	p, err := startBare(t.Context(), b, setup{})
 	require.NoError(t, err)

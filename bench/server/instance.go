@@ -118,7 +118,7 @@ func (i *instance) requestPage(ctx context.Context, path string, want page) erro
 		return err
 	}
 	if res.StatusCode != http.StatusOK || string(body) != want.encoded() {
-		return fmt.Errorf("%s: %s %q, want %q", path, res.Status, body, want.encoded())
+		return fmt.Errorf("%w: %s: %s %q, want %q", harness.ErrWrong, path, res.Status, body, want.encoded())
 	}
 	return nil
 }
