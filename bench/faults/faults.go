@@ -44,7 +44,7 @@ var known = []fault{
 // then says so. There is no table if ctx is canceled.
 func Run(ctx context.Context, out, progress io.Writer) error {
 	return rig.WithRedis(func(addr string, client *redis.Client) error {
-		r := &run{addr: addr, client: client, progress: progress}
+		r := &run{addr: addr, progress: progress, ping: func(ctx context.Context) error { return client.Ping(ctx).Err() }}
 		seen := r.checkAll(ctx, known)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -57,7 +57,7 @@ func Run(ctx context.Context, out, progress io.Writer) error {
 // run is a run of all programs.
 type run struct {
 	addr     string
-	client   *redis.Client // of the Redis at addr
+	ping     func(context.Context) error // of the Redis at addr
 	mu       sync.Mutex
 	progress io.Writer
 	err      error // of the programs that could not be run
@@ -88,12 +88,12 @@ func (r *run) checkAll(ctx context.Context, faults []fault) [][]string {
 // check runs a program. Without Redis, or if ctx is canceled, what was seen means nothing.
 func (r *run) check(ctx context.Context, fault string, p program) (seen string) {
 	var n int
-	err := r.client.Ping(ctx).Err()
+	err := r.ping(ctx)
 	if err == nil {
 		seen, n, err = p.check(ctx, r.addr)
 	}
 	if err == nil {
-		err = r.client.Ping(ctx).Err()
+		err = r.ping(ctx)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lazyreq/lazyreq/bench/decisions"
@@ -57,7 +56,7 @@ func TestProgramThatFailsIsReported(t *testing.T) {
 	}
 	for _, check := range []func(*client, func() *client) (string, int){checkDenied, checkRemaining, checkHotKey, checkInstances} {
 		for _, err := range []error{nil, boom} {
-			r := &run{progress: io.Discard}
+			r := &run{progress: io.Discard, ping: func(context.Context) error { return nil }}
 			faults := []fault{{"a fault", false, programs([]decisions.Contender{open(err)}, check)}}
 			seen := r.checkAll(t.Context(), faults)
 			require.Equal(t, "| Fault | lazyreq | Peers |\n|---|---|---|\n| a fault |  | could not be run: broken |\n", table(faults, seen))
@@ -68,12 +67,19 @@ func TestProgramThatFailsIsReported(t *testing.T) {
 }
 
 func TestProgramWithoutRedisIsReported(t *testing.T) {
-	gone := redis.NewClient(&redis.Options{})
-	require.NoError(t, gone.Close())
-	r := &run{client: gone, progress: io.Discard}
-	check := func(context.Context, string) (string, int, error) { return "many", 64, nil }
-	require.Equal(t, [][]string{{"could not be run"}}, r.checkAll(t.Context(), []fault{{"a fault", false, []program{{"x", check}}}}))
-	require.ErrorIs(t, r.err, redis.ErrClosed)
+	boom, pings := errors.New("boom"), 0
+	r := &run{progress: io.Discard, ping: func(context.Context) error {
+		if pings++; pings == 1 {
+			return nil
+		}
+		return boom
+	}}
+	checks := 0
+	check := func(context.Context, string) (string, int, error) { checks++; return "many", 64, nil }
+	seen := r.checkAll(t.Context(), []fault{{"a fault", false, []program{{"x", check}, {"y", check}}}})
+	require.Equal(t, [][]string{{"could not be run", "could not be run"}}, seen)
+	require.Equal(t, 1, checks)
+	require.ErrorIs(t, r.err, boom)
 }
 
 func TestInterruptedRunHasNoTable(t *testing.T) {
