@@ -90,15 +90,16 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, err
 	}
 	b := newBodyReader(ctx, body, o, o.MaxBody)
-	sent := new(bytes.Buffer)
+	var sent bytes.Buffer
 	if coding != "" {
-		b.from = io.TeeReader(body, sent)
+		b.from = io.TeeReader(body, &sent)
 	}
 	data, err := io.ReadAll(b.inflatedReader(coding))
 	if coding == "" {
-		sent = bytes.NewBuffer(data)
+		body.setReplay(data, b.err)
+	} else {
+		body.setReplay(sent.Bytes(), b.err)
 	}
-	body.setReplay(sent.Bytes(), b.err)
 	switch {
 	case b.err == io.EOF && b.limit-b.left < r.ContentLength:
 		return nil, ErrBodyTaken
