@@ -37,8 +37,9 @@ type algorithm interface {
 	charge(s state, r *rule, n, now, generation, prepaid int64) ratelimit.Receipt
 	// count returns the number of units charged in the last interval.
 	count(s state, r *rule, interval, now int64) int64
-	// refund undoes a charge, and reports whether the charge still counted. The receipt may be forged.
-	refund(s state, r *rule, c ratelimit.Receipt, now int64) bool
+	// refund undoes a charge, and reports whether the charge still counted. The receipt may be forged. generations is
+	// the number of counters made so far.
+	refund(s state, r *rule, c ratelimit.Receipt, now, generations int64) bool
 }
 
 var algorithms = [...]algorithm{

@@ -99,10 +99,11 @@ func (*bucketAlgorithm) count(s state, r *rule, interval, now int64) int64 {
 }
 
 // refund subtracts the units from the totals at the beginning of later buckets.
-func (*bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (*bucketAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now, generations int64) bool {
 	g, end := ringOf(s, r, now), endOf(s, r)
 	oldest := end + (g.behind-int64(r.Buckets))*r.Interval
-	if c.N <= 0 || c.Generation < int64(get64(s.words)) || c.At < oldest || c.At > end || (end-c.At)%r.Interval != 0 {
+	made := c.Generation >= int64(get64(s.words)) && c.Generation <= generations // since this counter began
+	if c.N <= 0 || !made || c.At < oldest || c.At > end || (end-c.At)%r.Interval != 0 {
 		return false
 	}
 	back := (end-c.At)/r.Interval + g.behind

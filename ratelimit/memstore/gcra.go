@@ -45,7 +45,7 @@ func (*gcraAlgorithm) count(state, *rule, int64, int64) int64 { return 0 }
 
 // refund works only if the counter is in the state that the charge left, which means that nothing was charged since.
 // It also reports false if the level has fallen to 0, because then the store may have forgotten the counter.
-func (*gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (*gcraAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now, _ int64) bool {
 	if c.N <= 0 || c.N > s.b/r.Per || c.At != s.a || c.Generation != s.b || r.gcra().Level(s.a, s.b, now) == 0 {
 		return false
 	}

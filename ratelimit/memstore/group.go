@@ -224,8 +224,7 @@ func (g *group) count(op *ratelimit.Op) int64 {
 func (g *group) refund(op *ratelimit.Op) ratelimit.Result {
 	r := ruleFor(op)
 	s := g.find(r)
-	madeUp := r.Algorithm == storage.Buckets && op.Receipt.Generation > g.generations
-	done := s.entry != nil && op.Receipt.Counter == s.hash && !madeUp && r.algorithm().refund(s, r, op.Receipt, g.now)
+	done := s.entry != nil && op.Receipt.Counter == s.hash && r.algorithm().refund(s, r, op.Receipt, g.now, g.generations)
 	res := g.peek(r, 1)
 	res.Allowed = done
 	return res

@@ -124,7 +124,7 @@ func (*logAlgorithm) count(s state, _ *rule, interval, now int64) int64 {
 }
 
 // refund subtracts the units from the sums of their event and all later events. It removes the event if it has no more units.
-func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (*logAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now, _ int64) bool {
 	l := eventsOf(s)
 	if c.N <= 0 || c.Generation != int64(get64(s.words)) || c.At <= now-r.Per {
 		return false

@@ -53,7 +53,7 @@ func (*windowAlgorithm) charge(s state, r *rule, n, now, _, _ int64) ratelimit.R
 }
 
 // refund does not end the window, even if no units are left in it.
-func (p *windowAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now int64) bool {
+func (p *windowAlgorithm) refund(s state, r *rule, c ratelimit.Receipt, now, _ int64) bool {
 	if c.N <= 0 || c.N > p.count(s, r, 0, now) || c.At != s.until || c.Generation != s.b {
 		return false
 	}
