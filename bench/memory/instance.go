@@ -212,5 +212,5 @@ func (m *keyMaker) key(i int) string {
 		key[at] += byte(i & 15)
 		i >>= 4
 	}
-	return unsafe.String(&key[0], keyLen) // nobody changes it any more
+	return unsafe.String(&key[0], keyLen) // these bytes do not change from here on
 }

@@ -36,15 +36,16 @@ func watch(proc string, pid int) (others func() float64) {
 }
 
 // ticksOfOthers returns the processor time since the machine's start that other programs have used, and that of all
-// programs together with the idle time. Interrupts are nobody's: packets of this process cause some of them.
+// programs together with the idle time. The time of interrupts is not counted as that of others, because this process's
+// packets cause some of them.
 func ticksOfOthers(proc string, pid int) (others, all int64) {
-	const user, nice, system, idle, iowait, irq, softirq, steal = 0, 1, 2, 3, 4, 5, 6, 7
+	const user, nice, system, steal = 0, 1, 2, 7 // their places
 	machine := fields(filepath.Join(proc, "stat"), "cpu ")
 	if len(machine) <= steal {
 		return 0, 0
 	}
-	for _, i := range [...]int{user, nice, system, idle, iowait, irq, softirq, steal} {
-		all += machine[i]
+	for _, t := range machine[:steal+1] {
+		all += t
 	}
 	return machine[user] + machine[nice] + machine[system] + machine[steal] - ticksOf(proc, pid), all
 }
