@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -90,12 +91,13 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, err
 	}
 	b := newBodyReader(ctx, body, o, o.MaxBody)
-	var sent bytes.Buffer
+	var sent *bytes.Buffer
 	if coding != "" {
-		b.from = io.TeeReader(body, &sent)
+		sent = new(bytes.Buffer)
+		b.from = io.TeeReader(body, sent)
 	}
-	data, err := io.ReadAll(b.inflatedReader(coding))
-	if coding == "" {
+	data, err := readAll(b.inflatedReader(coding), r.ContentLength)
+	if sent == nil {
 		body.setReplay(data, b.err)
 	} else {
 		body.setReplay(sent.Bytes(), b.err)
@@ -107,6 +109,26 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 		return nil, err
 	}
 	return data, nil
+}
+
+// readAll is [io.ReadAll] with a buffer for the size that the client declares. A size above 32 KB is not trusted, because
+// the client may send less.
+func readAll(from io.Reader, declared int64) ([]byte, error) {
+	size := int64(512)
+	if declared > 0 {
+		size = min(declared, 32<<10) + 1 // one more, so that the end is found without a larger buffer
+	}
+	data := make([]byte, 0, size)
+	for {
+		n, err := from.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF {
+			return data, nil
+		} else if err != nil {
+			return data, err
+		}
+		data = slices.Grow(data, 1)
+	}
 }
 
 // readError returns the package's error about a body that could not be read.

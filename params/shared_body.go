@@ -11,9 +11,9 @@ const maxKeptForm = 1 << 20
 
 // Share gives r a body that later copies of r have in common. If a form is read from r or from a copy, by ParseForm
 // or by [Params], the other finds it too. Share must be called before anything reads the body: if a form was parsed
-// before, Params returns [ErrBodyTaken]. Share leaves a request without a body as it is. If w is not nil, it is the response's writer as the server made it, and Options.ReadTimeout
-// becomes a read deadline of its connection. If the body can't be read, Read returns the error that a method of
-// Params would return.
+// before, Params returns [ErrBodyTaken]. Share leaves a request without a body as it is. If w is not nil, it is the
+// response's writer as the server made it, and Options.ReadTimeout becomes a read deadline of its connection. If the
+// body can't be read, Read returns the error that a method of Params would return.
 func Share(r *http.Request, w http.ResponseWriter) {
 	if hasBody(r) {
 		share(r, w)
