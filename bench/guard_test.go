@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,38 +46,64 @@ func runs(ratios ...[2]float64) harness.Suite {
 	}}
 }
 
-func TestGuardAcceptsHalfOfTheStoredRatio(t *testing.T) {
+func TestGuardAcceptsTwoThirdsOfTheStoredRatio(t *testing.T) {
 	b, out := guarded(t)
-	require.NoError(t, b.guard(t.Context(), runs([2]float64{5, 30})))
-	require.NotContains(t, out.String(), "once more")
+	require.NoError(t, b.guard(t.Context(), runs([2]float64{6.7, 30})))
+	require.NotContains(t, out.String(), "run 1")
 }
 
-func TestGuardFailsIfARatioIsLowTwice(t *testing.T) {
+func TestGuardFailsIfARatioIsLowThreeTimes(t *testing.T) {
 	b, out := guarded(t)
-	err := b.guard(t.Context(), runs([2]float64{4.9, 4}, [2]float64{8, 3}))
-	require.EqualError(t, err, "twice in a row: two: time against theirs: ratio 3.00, want at least 5.00")
-	require.Contains(t, out.String(), "small: one: time against theirs: ratio 4.90, want at least 5.00\n")
-	require.Contains(t, out.String(), "small: once more\n")
+	err := b.guard(t.Context(), runs([2]float64{6.6, 4}, [2]float64{8, 3}, [2]float64{4, 2}))
+	require.EqualError(t, err, "worse in 3 runs: two: time of theirs: ratio 2.00, want at least 6.67")
+	require.Equal(t, `small, run 1 of 3: one: time of theirs: ratio 6.60, want at least 6.67
+small, run 1 of 3: two: time of theirs: ratio 4.00, want at least 6.67
+small, run 2 of 3: two: time of theirs: ratio 3.00, want at least 6.67
+small, run 3 of 3: two: time of theirs: ratio 2.00, want at least 6.67
+`, strings.Join(regexp.MustCompile("(?m)^small, run.*\n").FindAllString(out.String(), -1), ""))
 }
 
 func TestLowRatioNeedsALowBestRound(t *testing.T) {
 	result := func(ratio, best float64) []harness.Result {
 		return []harness.Result{{Case: "one", Contender: "theirs", Ratio: &ratio, Best: &best}}
 	}
-	for _, got := range [][]harness.Result{result(9, 1), result(1, 4), {{Case: "one", Contender: "theirs", Ratio: new(float64)}}} {
-		low, err := compare(result(10, 8), got)
+	for _, got := range [][]harness.Result{result(9, 1), result(1, 6), {{Case: "one", Contender: "theirs", Ratio: new(float64)}}} {
+		losses, err := compare(result(10, 8), got)
 		require.NoError(t, err)
-		require.Empty(t, low)
+		require.Empty(t, losses)
 	}
-	low, err := compare(result(10, 8), result(4, 3))
+	losses, err := compare(result(10, 8), result(6, 5))
 	require.NoError(t, err)
-	require.Equal(t, []lowRatio{{figure{"one", "theirs", ""}, 4, 5}}, low)
+	require.Equal(t, []loss{{figure{"one", "theirs", ""}, "ratio 6.00, want at least 6.67"}}, losses)
 }
 
-func TestGuardForgivesARatioThatIsLowOnce(t *testing.T) {
+func TestExactCostsMustNotGrow(t *testing.T) {
+	results := func(allocs float64) []harness.Result {
+		ours := harness.Result{Case: "one", Contender: "lazyreq", Metric: "allocs", Unit: "allocs/op", Min: allocs, Max: allocs, Exact: true}
+		other := ours
+		other.Metric, other.Exact = "time", false
+		return []harness.Result{ours, other, ratioOf("one", 10)}
+	}
+	for _, now := range []float64{0, 14, 14.1} {
+		losses, err := compare(results(14), results(now))
+		require.NoError(t, err)
+		require.Empty(t, losses)
+	}
+	losses, err := compare(results(14), results(15))
+	require.NoError(t, err)
+	require.Equal(t, []loss{{figure{"one", "lazyreq", "allocs"}, "15 allocs/op, want at most 14"}}, losses)
+
+	losses, err = compare([]harness.Result{ratioOf("one", 10)}, results(15))
+	require.NoError(t, err)
+	require.Empty(t, losses, "a cost that is not stored")
+}
+
+func TestGuardForgivesARatioThatIsLowOnceOrTwice(t *testing.T) {
 	b, _ := guarded(t)
-	require.NoError(t, b.guard(t.Context(), runs([2]float64{4, 10}, [2]float64{10, 10})))
-	require.NoError(t, b.guard(t.Context(), runs([2]float64{4, 10}, [2]float64{10, 4})))
+	low, high := [2]float64{4, 10}, [2]float64{10, 4}
+	require.NoError(t, b.guard(t.Context(), runs(low, [2]float64{10, 10})))
+	require.NoError(t, b.guard(t.Context(), runs(low, high)))
+	require.NoError(t, b.guard(t.Context(), runs(low, low, high)))
 }
 
 // against returns a suite with one case, in which lazyreq competes with peers.
@@ -95,7 +123,7 @@ func TestLeastTakesThePlaceOfTheStoredRatio(t *testing.T) {
 	theirs = contender("theirs", 0.59)
 	theirs.Least = 0.6
 	require.EqualError(t, b.guard(t.Context(), against(theirs)),
-		"twice in a row: one: time against theirs: ratio 0.59, want at least 0.60")
+		"worse in 3 runs: one: time of theirs: ratio 0.59, want at least 0.60")
 }
 
 func TestPeersWithoutARatioAreNotCompared(t *testing.T) {

@@ -3,7 +3,7 @@
 //
 //	go run . -all                  run both forms of every suite, write them to results/, and draw them
 //	go run . -suite NAME           run both forms of a suite and write them to results/
-//	go run . [-suite NAME] -quick  run the short form, fail if a ratio has halved
+//	go run . [-suite NAME] -quick  run the short form, fail if we have become worse
 //	go run . [-suite NAME] -stale  list the suites whose code is newer than their figures
 //	go run . -plot                 draw results/ as SVG
 //	go run . -algorithms           compute how exact the rules of package ratelimit are
@@ -66,7 +66,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.suite, "suite", "", "only this suite: "+names())
 	flag.BoolVar(&o.all, "all", false, "run both forms of every suite and draw the results")
-	flag.BoolVar(&o.quick, "quick", false, "run the short form, fail if a ratio is below half of the stored one")
+	flag.BoolVar(&o.quick, "quick", false, "run the short form, fail if we have become worse")
 	flag.BoolVar(&o.stale, "stale", false, "list the suites whose code has changed since their figures were taken")
 	flag.BoolVar(&o.plots, "plot", false, "draw the results in ../docs/plots")
 	flag.BoolVar(&o.algorithms, "algorithms", false, "compute the tables and pictures of ../docs/algorithms.md")

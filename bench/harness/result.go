@@ -12,6 +12,9 @@ type Metric struct {
 	// Tail means that the metric is about the slowest calls. A short form has too few of
 	// them, so that it gets no ratio for the metric.
 	Tail bool
+	// Exact means that the metric is a cost that the code determines, such as the number of
+	// allocations. A short form must not exceed the stored cost.
+	Exact bool
 }
 
 // Result is a contender's figure for one metric of one case.
@@ -29,9 +32,11 @@ type Result struct {
 	Ratio *float64 `json:"ratio"`
 	// Best is the ratio of the best round of both. It is nil where Ratio is.
 	Best *float64 `json:"best,omitempty"`
-	// Least is the ratio that a short form must reach. The zero value means half of the
-	// stored ratio.
+	// Least is the ratio that a short form must reach. The zero value means two thirds of
+	// the stored ratio.
 	Least float64 `json:"least,omitempty"`
+	// Exact is that of the metric.
+	Exact bool `json:"exact,omitempty"`
 	// Note is the reason why the contender has no ratio, if there is one: "missing: …",
 	// "wrong: …" for a wrong result, or "failed: …".
 	Note string `json:"note,omitempty"`

@@ -32,7 +32,7 @@ type Contender struct {
 	Name string
 	Ours bool // exactly one of a case is
 	// Least is the ratio to this contender that a short form must reach. The zero value
-	// means half of the stored ratio.
+	// means two thirds of the stored ratio.
 	Least float64
 	// Start makes it ready for the rounds.
 	Start func(ctx context.Context) (Instance, error)
@@ -128,7 +128,7 @@ func (r *Run) report(name string, metrics []Metric, entries []*entry) {
 			}
 		}
 		for _, e := range entries {
-			res := Result{Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Least: e.Least, Note: e.note}
+			res := Result{Case: name, Contender: e.Name, Metric: m.Name, Unit: m.Unit, Least: e.Least, Exact: m.Exact, Note: e.note}
 			if s := e.samples[m.Name]; len(s) > 0 {
 				res.Median, res.Min, res.Max = summary(s)
 				if !e.Ours && e.note == "" && !(r.Quick && m.Tail) {

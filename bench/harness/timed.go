@@ -15,8 +15,8 @@ const (
 // LoopMetrics are what a [Timed] measures.
 var LoopMetrics = []Metric{
 	{Name: "time", Unit: "ns/op"},
-	{Name: "allocs", Unit: "allocs/op"},
-	{Name: "bytes", Unit: "B/op"},
+	{Name: "allocs", Unit: "allocs/op", Exact: true},
+	{Name: "bytes", Unit: "B/op", Exact: true},
 }
 
 // A Loop does what a case is about n times. It returns [ErrWrong] if a result is wrong.

@@ -10,7 +10,7 @@ import (
 
 var metrics = []harness.Metric{
 	{Name: "time per decision", Unit: "ns"}, // of all processors together: the elapsed time by the number of decisions
-	{Name: "allocations per decision", Unit: ""},
+	{Name: "allocations per decision", Exact: true},
 	{Name: "memory per key", Unit: "bytes"},
 }
 

@@ -32,7 +32,7 @@ var cases = []load{
 }
 
 var metrics = []harness.Metric{
-	{Name: "redis commands per request", Unit: ""},
+	{Name: "redis commands per request", Exact: true},
 	{Name: "throughput", Unit: "req/s", More: true},
 	{Name: "redis cpu per request", Unit: "µs"},
 	{Name: "server cpu per request", Unit: "µs"},
