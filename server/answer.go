@@ -22,13 +22,8 @@ type answer interface {
 func (g *gate) prepare(r *http.Request, p *Problem) answer {
 	g.clearRepresentation()
 	h := g.Header()
-	if g.x.srv.opts.WriteProblem == nil {
-		p.addHeader(h)
-		return p
-	}
-	pg := &page{g: g, r: r, p: ProblemOf(p), of: p.status()}
-	pg.given = pg.p
-	if !g.x.beginPage(pg) {
+	pg := g.beginPage(r, p)
+	if pg == nil {
 		p.addHeader(h)
 		return p
 	}
@@ -62,11 +57,19 @@ func (x *exchange) writeProblem(pg *page) (returned bool) {
 	return true
 }
 
-// beginPage reports whether WriteProblem may write pg. It may not while it writes another error, or after it has
-// panicked.
-func (x *exchange) beginPage(pg *page) bool {
-	before := x.page.Load()
-	return (before == nil || before.returned.Load()) && x.page.CompareAndSwap(before, pg)
+// beginPage returns a page for WriteProblem. It returns nil if the option is not set, while WriteProblem writes another
+// error, and after it has panicked.
+func (g *gate) beginPage(r *http.Request, p *Problem) *page {
+	before := g.x.page.Load()
+	if g.x.srv.opts.WriteProblem == nil || before != nil && !before.returned.Load() {
+		return nil
+	}
+	pg := &page{g: g, r: r, p: ProblemOf(p), of: p.status()}
+	pg.given = pg.p
+	if !g.x.page.CompareAndSwap(before, pg) {
+		return nil
+	}
+	return pg
 }
 
 // clearRepresentation removes the fields that describe the handler's response. It keeps the Content-Encoding of a
