@@ -4,6 +4,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ func New(s harness.Suite) Record {
 		Suite:   s.Name,
 		About:   s.About,
 		Date:    time.Now().UTC().Truncate(time.Second),
-		Commit:  currentCommit(),
+		Commit:  cmp.Or(currentCommit(), "unknown"),
 		Machine: thisMachine(),
 	}
 }
