@@ -12,21 +12,21 @@ import (
 // The errors with an HTTP status in parentheses have a method Problem. Package server uses it for the response.
 var (
 	// ErrInvalid (400) means that an argument is out of range. The text of the error names the argument.
-	ErrInvalid error = &condition{"coord: invalid argument", http.StatusBadRequest}
+	ErrInvalid error = &condition{"coord: invalid argument", http.StatusBadRequest, ""}
 	// ErrStore (503) means that the store failed. Unless the error also wraps redisstore.ErrNotSent, the operation
 	// may have been done.
-	ErrStore error = &condition{"coord: store unavailable", http.StatusServiceUnavailable}
+	ErrStore error = &condition{"coord: store unavailable", http.StatusServiceUnavailable, ""}
 
 	// ErrExists (409) means that a token with this id was issued before and has not been forgotten.
-	ErrExists error = &condition{"coord: the token exists", http.StatusConflict}
+	ErrExists error = &condition{"coord: the token exists", http.StatusConflict, "This token has already been issued."}
 	// ErrUnknown (404) means that a token was never issued or is forgotten.
-	ErrUnknown error = &condition{"coord: unknown token", http.StatusNotFound}
+	ErrUnknown error = &condition{"coord: unknown token", http.StatusNotFound, "There is no such token."}
 	// ErrUsed (409) means that a token was used before.
-	ErrUsed error = &condition{"coord: the token is used", http.StatusConflict}
+	ErrUsed error = &condition{"coord: the token is used", http.StatusConflict, "This token has already been used."}
 	// ErrExpired (410) means that a token has expired unused.
-	ErrExpired error = &condition{"coord: the token has expired", http.StatusGone}
+	ErrExpired error = &condition{"coord: the token has expired", http.StatusGone, "This token has expired."}
 	// ErrRevoked (410) means that a token was revoked before it was used.
-	ErrRevoked error = &condition{"coord: the token is revoked", http.StatusGone}
+	ErrRevoked error = &condition{"coord: the token is revoked", http.StatusGone, "This token has been revoked."}
 
 	// ErrHeld is the reason of a [DeniedError]: the lease has a holder.
 	ErrHeld = errors.New("coord: the lease is held")
@@ -46,12 +46,18 @@ var (
 type condition struct {
 	text   string
 	status int
+	detail string // of the response, for clients
 }
 
 func (c *condition) Error() string { return c.text }
 
 // Problem returns the response for the error.
-func (c *condition) Problem() (status int, members map[string]any) { return c.status, nil }
+func (c *condition) Problem() (status int, members map[string]any) {
+	if c.detail == "" {
+		return c.status, nil
+	}
+	return c.status, map[string]any{"detail": c.detail}
+}
 
 func invalidArgument(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))

@@ -101,7 +101,9 @@ func TestErrorsAreResponses(t *testing.T) {
 	} {
 		require.Equal(t, want, status(err), "%v", err)
 	}
-	_, members := soon.Problem()
+	_, members := coord.ErrUsed.(interface{ Problem() (int, map[string]any) }).Problem()
+	require.Equal(t, map[string]any{"detail": "This token has already been used."}, members)
+	_, members = soon.Problem()
 	require.Contains(t, members["detail"], "in 2 s")
 	require.EqualValues(t, 2, soon.RetrySeconds())
 	require.EqualValues(t, 1, (&coord.DeniedError{}).RetrySeconds())
