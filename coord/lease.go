@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -22,6 +23,7 @@ type Lease struct {
 	mu       sync.Mutex
 	deadline time.Time // has a monotonic clock reading
 	timer    *time.Timer
+	failure  error // the store's error if the latest renewal failed; for the text of the cause
 
 	releasing sync.Mutex // held during a Release
 	released  bool       // whether the store has released the lease; guarded by releasing
@@ -58,9 +60,9 @@ func (l *Lease) Deadline() time.Time {
 	return l.deadline
 }
 
-// Context returns a context that ends with the lease, at the deadline at the latest. Its cause is ErrEnded, ErrLost
-// or ErrReleased. It has no values, and does not derive from the context of Acquire. The context of [Lease.Run]
-// derives from the caller's context.
+// Context returns a context that ends with the lease, at the deadline at the latest. Its cause wraps ErrEnded, ErrLost
+// or ErrReleased. The text of an ErrEnded says why the latest renewal failed. The context has no values, and does not
+// derive from the context of Acquire. The context of [Lease.Run] derives from the caller's context.
 //
 // The context's Err method reads the clock. So a process that was paused notices the end of the lease at its first
 // check, even before Done is closed.
@@ -82,11 +84,18 @@ func (l *Lease) Renew(ctx context.Context) error {
 	case errors.Is(err, ErrLost):
 		l.end(ErrLost)
 	case err != nil:
+		l.setFailure(err)
 		return err
 	case l.extend(sent.Add(r.Lifetime - margin)):
 		return nil
 	}
 	return context.Cause(l.ended)
+}
+
+func (l *Lease) setFailure(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = err
 }
 
 // extend moves the deadline to a later time. It returns false if the lease has ended.
@@ -96,6 +105,7 @@ func (l *Lease) extend(deadline time.Time) bool {
 	if l.hasEndedLocked() {
 		return false
 	}
+	l.failure = nil
 	if deadline.After(l.deadline) {
 		l.deadline = deadline
 		l.timer.Reset(time.Until(deadline))
@@ -181,7 +191,11 @@ func (l *Lease) hasEnded() bool {
 // holds l.mu.
 func (l *Lease) hasEndedLocked() bool {
 	if !time.Now().Before(l.deadline) {
-		l.cancel(ErrEnded)
+		err := ErrEnded
+		if l.failure != nil {
+			err = fmt.Errorf("%w: the latest renewal failed: %v", ErrEnded, l.failure) // does not wrap ErrStore
+		}
+		l.cancel(err)
 	}
 	return l.ended.Err() != nil
 }

@@ -88,7 +88,26 @@ func TestRunWithAFailingStore(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, err, coord.ErrEnded)
+		require.EqualError(t, err, "coord: the lease has ended: the latest renewal failed: coord: store unavailable")
+		require.NotErrorIs(t, err, coord.ErrStore, "it is not the store's answer to a call of the caller")
 		require.LessOrEqual(t, time.Since(began), 9*time.Second)
+	})
+}
+
+// TestOnlyTheLatestRenewalIsNamed checks that a failed renewal before a successful one is not named as the cause.
+func TestOnlyTheLatestRenewalIsNamed(t *testing.T) {
+	o := tenSeconds
+	o.MaxLifetime = 20 * time.Second
+	in(t, o, func(t *testing.T, m *memstore.Store, _ *coord.Leases) {
+		s := &failingStore{LeaseStore: m}
+		s.fail(coord.ErrStore)
+		err := newLeases(t, s, o).Run(t.Context(), "u", func(ctx context.Context) error {
+			pass(o.Lifetime / 2)
+			s.fail(nil)
+			<-ctx.Done()
+			return nil
+		})
+		require.EqualError(t, err, "coord: the lease has ended")
 	})
 }
 
