@@ -47,6 +47,8 @@ rules:
 		}
 	}
 	require.Equal(t, 2, passed, "this process's half of four")
+	require.Contains(t, p.metrics(t, ""), `ratelimit_proxy_max_consecutive_denials{rule="local"} 8`+"\n")
+	require.Contains(t, p.get(t, "/local", "X-RateLimit-Status", "true").body, `"denials":8}`)
 	require.Equal(t, 503, p.get(t, "/closed", "X-RateLimit-Status", "true").StatusCode)
 
 	redis.Restart()

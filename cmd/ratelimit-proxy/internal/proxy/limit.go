@@ -111,7 +111,7 @@ func (f *forwarding) countTake(rule *rule, res ratelimit.Result) {
 	} else {
 		m.denied.Inc()
 	}
-	if res.Source == ratelimit.FromFailover || res.Source == ratelimit.FromShadow {
+	if res.Source == ratelimit.FromShadow {
 		return
 	}
 	if res.Allowed && f.p.denials.size() == 0 {
