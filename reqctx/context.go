@@ -154,7 +154,7 @@ func Resolve(ctx context.Context, names ...string) error {
 
 var (
 	// ErrNoRequest means that a context carries no request.
-	ErrNoRequest = errors.New("reqctx: the context carries no request")
+	ErrNoRequest = errors.New("reqctx: the context carries no request of a server, of Server.Wrap or of reqctx.New")
 	// ErrNoProperty means that the request's registry has no such property.
 	ErrNoProperty = errors.New("reqctx: no such property")
 	// ErrNoValue means that a property without a Resolve function was not set.

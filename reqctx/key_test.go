@@ -134,6 +134,7 @@ func TestPropertyThatIsNotThere(t *testing.T) {
 	require.Nil(t, reqctx.From(context.Background()))
 	for use, err := range errorsOf(context.Background(), k) {
 		require.ErrorIs(t, err, reqctx.ErrNoRequest, use)
+		require.ErrorContains(t, err, "of Server.Wrap", use) // what may be missing
 		require.ErrorContains(t, err, `"missing"`, use)
 	}
 	reg := quiet()

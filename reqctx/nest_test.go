@@ -51,7 +51,7 @@ func TestOnlyItsKeyReachesAPrivateProperty(t *testing.T) {
 	c := requestOf(t, reqctx.Preset(t.Context(), preset, 2), reg)
 	for _, name := range []string{"private", "preset"} {
 		_, err := reqctx.Get(c, name)
-		require.EqualError(t, err, `reqctx: no such property: "`+name+`" (provided: public)`)
+		require.EqualError(t, err, `reqctx: no such property: "`+name+`" (provided: public): call Provide first`)
 		require.ErrorIs(t, reqctx.Set(c, name, 3), reqctx.ErrNoProperty)
 		require.ErrorIs(t, reqctx.Resolve(c, "public", name), reqctx.ErrNoProperty)
 	}

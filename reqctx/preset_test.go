@@ -90,8 +90,8 @@ func TestPresetOfAPropertyThatIsNotProvided(t *testing.T) {
 	c := requestOf(t, ctx, reg)
 	err := c.PresetErr()
 	require.ErrorIs(t, err, reqctx.ErrNoProperty)
-	require.EqualError(t, err, `reqctx: preset of "": reqctx: no such property: "" (provided: user)
-reqctx: preset of "nothing": reqctx: no such property: "nothing" (provided: user)
+	require.EqualError(t, err, `reqctx: preset of "": reqctx: no such property: "" (provided: user): call Provide first
+reqctx: preset of "nothing": reqctx: no such property: "nothing" (provided: user): call Provide first
 reqctx: preset of "user": reqctx: no such property: "user" is provided with another key: use the one from Provide`)
 	_, err = reqctx.Get(c, "user")
 	require.ErrorIs(t, err, reqctx.ErrNoValue, "the others are as they were")

@@ -99,7 +99,7 @@ func (t *table) unknown(name string) error {
 	}
 	have := slices.Sorted(maps.Keys(t.names))
 	have = slices.DeleteFunc(have, func(name string) bool { return t.names[name].private })
-	return fmt.Errorf("%w: %q (provided: %s)", ErrNoProperty, name, strings.Join(have, ", "))
+	return fmt.Errorf("%w: %q (provided: %s): call Provide first", ErrNoProperty, name, strings.Join(have, ", "))
 }
 
 // presetsUsed is set by Preset. Only tests call that, so other programs need not search for presets.
