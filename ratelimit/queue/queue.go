@@ -28,8 +28,8 @@ type Options struct {
 	// store. The zero value means 1024.
 	MaxWaiting int
 	// Bursts lets waiting callers pass as soon as the rule allows it. For example, many callers may pass when a fixed window
-	// begins. Otherwise, once quota is short, callers pass at an even pace: after a caller of n units, the next caller
-	// waits n × Per/Limit. A Concurrent always has bursts.
+	// begins. Otherwise, once quota is short, callers that wait together pass at an even pace: after a caller of n units,
+	// the next one waits n × Per/Limit. A single caller that calls in a loop, and a Concurrent, always have bursts.
 	Bursts bool
 }
 
