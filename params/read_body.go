@@ -111,8 +111,8 @@ func readBody(ctx context.Context, r *http.Request, coding string, o *Options) (
 	return data, nil
 }
 
-// readAll is [io.ReadAll] with a buffer for the size that the client declares. A size above 32 KB is not trusted, because
-// the client may send less.
+// readAll is [io.ReadAll] with a buffer for the size that the client declares. A size above 32 KiB is not trusted, because
+// the client may send less. Readers share the result. It has no spare capacity, so append copies it.
 func readAll(from io.Reader, declared int64) ([]byte, error) {
 	size := int64(512)
 	if declared > 0 {
@@ -123,7 +123,7 @@ func readAll(from io.Reader, declared int64) ([]byte, error) {
 		n, err := from.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		if err == io.EOF {
-			return data, nil
+			return slices.Clip(data), nil
 		} else if err != nil {
 			return data, err
 		}

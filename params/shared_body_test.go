@@ -95,3 +95,13 @@ func TestShareLeavesARequestWithoutBody(t *testing.T) {
 		require.Equal(t, body, r.Body)
 	}
 }
+
+func TestAppendToBody(t *testing.T) {
+	for _, length := range []int64{-1, 5} {
+		r := streamOf(strings.NewReader("hello"))
+		r.ContentLength = length
+		p := paramsOf(t, r, Options{})
+		first, second := append(value(p.Body()), '!'), append(value(p.Body()), '?')
+		require.Equal(t, "hello! hello?", string(first)+" "+string(second), "readers do not share spare capacity")
+	}
+}
