@@ -1,6 +1,7 @@
 package params
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
 	"strconv"
@@ -43,6 +44,7 @@ func (k kinds) mediaTypes() (types []string) {
 type content struct {
 	none     bool // there is no body
 	kind     kinds
+	media    string // the media type, if it was parsed
 	boundary string // between the parts of a multipart form
 	codings  string // the content codings in lower case, or ""
 	fault    string // a predicate that says why the kind is otherKind
@@ -81,7 +83,7 @@ func contentOfType(t string) content {
 	case kind == multipartKind && (boundary == "" || len(boundary) > 70): // the limit of RFC 2046
 		c.fault = "has a Content-Type without a valid boundary"
 	default:
-		c.kind, c.boundary = kind, boundary
+		c.kind, c.boundary, c.media = kind, boundary, media
 	}
 	return c
 }
@@ -117,7 +119,7 @@ func (c content) checkKind(want kinds) error {
 	}
 	detail := c.fault
 	if detail == "" {
-		detail = "has the type " + strconv.Quote(c.kind.mediaTypes()[0])
+		detail = "has the type " + strconv.Quote(shorten(cmp.Or(c.media, c.kind.mediaTypes()[0])))
 	}
 	types := want.mediaTypes()
 	e := newError(ErrUnsupported, SourceBody, "", detail+"; accepted is "+strings.Join(types, " or "))

@@ -69,6 +69,10 @@ func TestViewsRefuseTheOtherType(t *testing.T) {
 	e := requireReason(t, err, ErrUnsupported, `has the type "application/json"; accepted is application/x-www-form-urlencoded`)
 	require.Equal(t, []string{formType, multipartType}, e.accepted)
 
+	r := postJSON(`{"q":"1"}`)
+	r.Header.Set("Content-Type", "application/problem+json")
+	requireReason(t, failure(paramsOf(t, r, Options{}).Form().String("q")), ErrUnsupported, `has the type "application/problem+json"`)
+
 	p := paramsOf(t, postForm("/", "q=1"), Options{})
 	_, err = p.JSON().String("q")
 	e = requireReason(t, err, ErrUnsupported, "accepted is application/json")
