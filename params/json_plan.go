@@ -40,11 +40,11 @@ func (c compiler) compileJSON(p *plan) (err error) {
 		if p.elem, err = c.planFor(p.typ.Elem()); k == reflect.Map && !isKey(p.typ.Key()) {
 			err = fmt.Errorf("the name of a JSON member cannot become a %v", p.typ.Key())
 		}
+	case k == reflect.Interface && p.typ.NumMethod() > 0, k == reflect.Chan, k == reflect.Func, p.typ == numberType,
+		p.typ == fileType.Elem(), k == reflect.Complex64, k == reflect.Complex128, k == reflect.UnsafePointer:
+		err = fmt.Errorf("JSON cannot become a %v", p.typ)
 	case k == reflect.Struct:
 		err = c.compileStruct(p)
-	case k == reflect.Interface && p.typ.NumMethod() > 0, k == reflect.Chan, k == reflect.Func, p.typ == numberType,
-		k == reflect.Complex64, k == reflect.Complex128, k == reflect.UnsafePointer:
-		err = fmt.Errorf("JSON cannot become a %v", p.typ)
 	}
 	return err
 }

@@ -31,6 +31,7 @@ func TestMistakeInATypeIsNotTheClients(t *testing.T) {
 	}{
 		{reflect.TypeFor[[]json.Number](), "", `[]`, "JSON cannot become a json.Number"},
 		{reflect.TypeFor[chan int](), "", `1`, "JSON cannot become a chan int"},
+		{reflect.TypeFor[struct{ F *File }](), "", `{"F":{"Size":1}}`, "JSON cannot become a params.File"},
 		{reflect.TypeFor[[]fmt.Stringer](), "", `[]`, "JSON cannot become a fmt.Stringer"},
 		{structWith(reflect.TypeFor[int](), `json:"a,"`), "", `{}`, "malformed `json` tag"},
 		{reflect.TypeFor[twice](), "", `{}`, "conflict over JSON object name"},
