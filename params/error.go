@@ -29,8 +29,8 @@ var (
 	ErrInterrupted = errors.New("params: body interrupted")
 )
 
-// ErrBodyTaken is returned if the body was read as a stream before, or if something else read or closed it.
-// This is a mistake of the program, so it is not an [Error].
+// ErrBodyTaken is returned if the body was read as a stream before, or if something else read or closed it. This is a
+// mistake of the program, so it is not an [Error]. Over HTTP/2, a closed body is an [ErrInterrupted] instead.
 var ErrBodyTaken = errors.New("params: the request body was already read or closed by something else")
 
 // A Source is a part of a request that holds parameters.

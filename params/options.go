@@ -27,7 +27,8 @@ const (
 type Options struct {
 	// MaxBody is the size in bytes of the largest body that is held in memory, at most 1 GiB. It applies to
 	// the body as sent and to the inflated body, and also to the texts of a multipart form. Small files that
-	// come before its texts may take as much again. The zero value means 1 MiB. A larger body is a 413.
+	// come before its texts may take as much again. At most 32 KiB are reserved before the bytes arrive. The zero
+	// value means 1 MiB. A larger body is a 413.
 	MaxBody int64
 
 	// MaxStream is the size in bytes of the largest body that is read as a stream: a multipart form, or the
