@@ -97,15 +97,15 @@ func (s Session) List() ([]Info, error) {
 	return infos, err
 }
 
-// Revoke removes another session of the user, which has this Info.ID, at once. It returns nil if that session has already
-// ended. To end this session, use Destroy.
+// Revoke removes the session of the user that has this Info.ID, at once. It returns nil if that session has already
+// ended. If it is this session, Revoke does what Destroy does.
 func (s Session) Revoke(id string) error {
 	st, user, own, err := s.authorize("Revoke")
 	switch {
 	case err != nil:
 		return err
 	case id == infoID(own):
-		return errors.New("session: Revoke of the request's own session; use Destroy")
+		return s.Destroy()
 	}
 	_, err = st.revoke(user, func(l storage.Locator) bool { return infoID(l) == id })
 	return err
