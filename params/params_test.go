@@ -108,6 +108,7 @@ func TestOrderIsPathThenBodyThenQuery(t *testing.T) {
 		p := paramsOf(t, r, Options{})
 		for name, want := range map[string]string{"a": "path", "b": "body", "c": "query", "d": ""} {
 			require.Equal(t, want, value(p.StringOr(name, "default")), name)
+			require.Equal(t, []string{want}, value(p.Strings(name)), name)
 		}
 		for want, v := range map[string]View{"path": p.Path(), "query": p.Query(), "body": p.Form()} {
 			require.Equal(t, want, value(v.String("a")))

@@ -75,6 +75,9 @@ type found struct {
 
 // texts returns all values with the name.
 func (f *found) texts(name string) []string {
+	if f.count == 1 { // also in a path, which has no pairs
+		return []string{f.text}
+	}
 	all := make([]string, 0, f.count)
 	for _, p := range f.pairs {
 		if p.name == name {
