@@ -212,15 +212,15 @@ func (p *Part) Read(b []byte) (int, error) {
 
 // Text reads the rest of the part as a text. A text that is not UTF-8 or contains NUL is malformed.
 func (p *Part) Text() (string, error) {
-	var text strings.Builder
-	_, err := io.Copy(&text, p)
+	data, err := io.ReadAll(p)
+	text := string(data)
 	if err == nil {
-		err = pairError(SourceForm, p.Name, "", textProblem(text.String()))
+		err = pairError(SourceForm, p.Name, "", textProblem(text))
 	}
 	if err != nil {
 		return "", err
 	}
-	return text.String(), nil
+	return text, nil
 }
 
 // bodyError returns the error of the body if it has one, because that is why the parser failed.

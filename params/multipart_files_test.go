@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -110,4 +112,15 @@ func TestBindOfFiles(t *testing.T) {
 
 	require.Len(t, errorsOf(t, failure(Bind[upload](newContext(t, form(t, "photo/p", "1", "photo/q", "2"), Options{})))), 3)
 	requireReason(t, failure(Bind[upload](newContext(t, postForm("/", "title=T"), Options{}))), ErrMissing, `form parameter "cover" is missing`)
+}
+
+func TestShortTextsTakeLittleMemory(t *testing.T) {
+	p := paramsOf(t, form(t, slices.Repeat([]string{"a", "1"}, 100)...), Options{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	texts, err := p.Strings("a")
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Len(t, texts, 100)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "no large buffer for each text")
 }
