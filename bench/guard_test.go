@@ -115,7 +115,7 @@ func against(peers ...harness.Contender) harness.Suite {
 
 func TestLeastTakesThePlaceOfTheStoredRatio(t *testing.T) {
 	b, _ := guarded(t)
-	stored := record.Record{Results: []harness.Result{ratioOf("one", 10)}}
+	stored := record.Record{Suite: "small", Results: []harness.Result{ratioOf("one", 10)}}
 	require.NoError(t, stored.Write(record.Path(b.results, "small", true)))
 	theirs := contender("theirs", 0.6)
 	theirs.Least = 0.6
@@ -128,7 +128,7 @@ func TestLeastTakesThePlaceOfTheStoredRatio(t *testing.T) {
 
 func TestPeersWithoutARatioAreNotCompared(t *testing.T) {
 	b, out := guarded(t)
-	stored := record.Record{Results: []harness.Result{ratioOf("one", 10)}}
+	stored := record.Record{Suite: "small", Results: []harness.Result{ratioOf("one", 10)}}
 	require.NoError(t, stored.Write(record.Path(b.results, "small", true)))
 	others := contender("others", 1)
 	others.Least = 0.1
@@ -148,6 +148,6 @@ func TestGuardNeedsTheStoredRatios(t *testing.T) {
 
 func TestGuardNeedsStoredRatios(t *testing.T) {
 	b, _ := guarded(t)
-	require.NoError(t, record.Record{}.Write(record.Path(b.results, "small", true)))
+	require.NoError(t, record.Record{Suite: "small"}.Write(record.Path(b.results, "small", true)))
 	require.ErrorContains(t, b.guard(t.Context(), against(contender("theirs", 1))), "no ratio to compare")
 }

@@ -162,6 +162,9 @@ type bench struct {
 // runBothForms runs the full form of a suite, then the short one. It writes their records if
 // both have succeeded.
 func (b bench) runBothForms(ctx context.Context, s harness.Suite) error {
+	if err := b.checkFolder(); err != nil {
+		return err
+	}
 	full, err := b.measure(ctx, s, false)
 	if err != nil {
 		return err
@@ -171,6 +174,18 @@ func (b bench) runBothForms(ctx context.Context, s harness.Suite) error {
 		return err
 	}
 	return errors.Join(full.Write(record.Path(b.results, s.Name, false)), short.Write(record.Path(b.results, s.Name, true)))
+}
+
+// checkFolder returns an error if no record can be written. It is called before a run, which takes minutes.
+func (b bench) checkFolder() error {
+	if err := os.MkdirAll(b.results, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(b.results, ".check-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // measure runs one form of a suite and prints its results.

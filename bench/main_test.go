@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,6 +84,16 @@ func TestFailedRunWritesNothing(t *testing.T) {
 	entries, err := os.ReadDir(b.results)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+func TestRunNeedsAFolder(t *testing.T) {
+	b := bench{results: filepath.Join(t.TempDir(), "file", "results"), out: io.Discard, progress: io.Discard}
+	require.NoError(t, os.WriteFile(filepath.Dir(b.results), nil, 0o600))
+	s := harness.Suite{Name: "small", Run: func(context.Context, *harness.Run) error {
+		t.Error("the suite has run")
+		return nil
+	}}
+	require.ErrorIs(t, b.runBothForms(t.Context(), s), syscall.ENOTDIR)
 }
 
 func TestTable(t *testing.T) {

@@ -108,7 +108,7 @@ func TestCodeOfASuite(t *testing.T) {
 func TestReportOfStaleSuites(t *testing.T) {
 	var out bytes.Buffer
 	b := bench{results: t.TempDir(), out: &out}
-	require.NoError(t, record.Record{Commit: "nothing"}.Write(record.Path(b.results, "session", false)))
+	require.NoError(t, record.Record{Suite: "session", Commit: "nothing"}.Write(record.Path(b.results, "session", false)))
 	chosen := []harness.Suite{{Name: "params"}, {Name: "session"}}
 	require.EqualError(t, b.reportStale(t.Context(), chosen), "2 of 2 suites must be measured again")
 	require.Equal(t, "params: never measured\nsession: its commit \"nothing\" is not in the history\n", out.String())

@@ -76,7 +76,7 @@ func (r Record) Write(path string) error {
 	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
-// Read reads a record from a file.
+// Read reads a record from the file that [Path] names.
 func Read(path string) (Record, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -86,6 +86,9 @@ func Read(path string) (Record, error) {
 	lines := json.NewDecoder(bytes.NewReader(text))
 	if err := lines.Decode(&r); err != nil {
 		return Record{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Suite+".jsonl" != filepath.Base(path) {
+		return Record{}, fmt.Errorf("%s: does not begin with the record of its suite, but with %q", path, r.Suite)
 	}
 	for lines.More() {
 		var res harness.Result

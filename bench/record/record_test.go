@@ -38,7 +38,9 @@ func TestBrokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "small.jsonl")
 	_, err := Read(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	for _, text := range []string{"", "no JSON", `{"suite":"small"}` + "\nno JSON", `{"suite":"small"}` + "\n" + `{"case":1}`} {
+	for _, text := range []string{
+		"", "no JSON", `{"suite":"small"}` + "\nno JSON", `{"suite":"small"}` + "\n" + `{"case":1}`, `{"suite":"other"}`, `{"case":"one"}`,
+	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := Read(path)
 		require.ErrorContains(t, err, "small.jsonl: ", text)
