@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -103,5 +104,19 @@ func TestAppendToBody(t *testing.T) {
 		p := paramsOf(t, r, Options{})
 		first, second := append(value(p.Body()), '!'), append(value(p.Body()), '?')
 		require.Equal(t, "hello! hello?", string(first)+" "+string(second), "readers do not share spare capacity")
+	}
+}
+
+func TestLargeBodyTakesLittleMemory(t *testing.T) {
+	const size = 1_000_000
+	for _, declared := range []int64{-1, 1000, size} {
+		body := strings.NewReader(strings.Repeat("x", size))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		data, err := readAll(body, declared)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Len(t, data, size)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3*size))
 	}
 }
