@@ -75,6 +75,9 @@ func (l loss) String() string {
 // rounds is low as well: other work on the machine slows some rounds down, but seldom all. Low
 // means below Least or, without a Least, below keptRatio of the stored ratio. A result without a
 // ratio, such as our own, is a loss if its metric is exact and the cost has grown.
+//
+// Ratios are those of a case's first contender. If another one of ours becomes slower, such as GCRA in the
+// suite memory, this raises its ratio, and is not found.
 func compare(stored, got []harness.Result) (losses []loss, err error) {
 	before := map[figure]harness.Result{}
 	for _, r := range stored {
