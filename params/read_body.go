@@ -127,12 +127,8 @@ func readAll(from io.Reader, declared int64) ([]byte, error) {
 		} else if err != nil {
 			return data, err
 		}
-		if size = int64(len(data)); size == int64(cap(data)) {
-			more := size // the client has sent so much that the buffer may be twice as large
-			if left := declared + 1 - size; left > 0 {
-				more = min(more, left)
-			}
-			data = append(make([]byte, 0, size+more), data...)
+		if len(data) == cap(data) { // the client has sent so much that the buffer may be twice as large
+			data = slices.Grow(data, len(data))
 		}
 	}
 }

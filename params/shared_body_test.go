@@ -117,6 +117,6 @@ func TestLargeBodyTakesLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)
 		require.Len(t, data, size)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3*size))
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*size), "the buffer doubles")
 	}
 }
