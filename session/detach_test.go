@@ -94,9 +94,9 @@ type stuckLoad struct {
 }
 
 func (s *stuckLoad) Load(ctx context.Context, l storage.Locator, d storage.Digest, limits storage.Limits) (storage.Record, error) {
-	if s.begun != nil {
-		close(s.begun)
-		s.begun = nil
+	if begun := s.begun; begun != nil {
+		s.begun = nil // before the test goes on, whose next Load reads it
+		close(begun)
 		return storage.Record{}, wait(ctx)
 	}
 	return s.Store.Load(ctx, l, d, limits)
