@@ -275,6 +275,7 @@ type deep struct {
 }
 
 func TestMistakeInADeepValueIsFoundAtOnce(t *testing.T) {
+	decodings = 0
 	doc := strings.Repeat(`{"c":[`, 30) + `{"n":1,"x":"1"}` + strings.Repeat("]}", 30)
 	require.ErrorIs(t, failure(JSON[deep](newContext(t, postJSON(doc), Options{}))), ErrMalformed)
 	require.Equal(t, 2, decodings, "once with the whole body, and once alone")
