@@ -15,8 +15,8 @@ import (
 // TestUpdatesOfOneSessionAllCount updates a field 640 times, with 32 updates at a time, on two servers that share a
 // Redis.
 func TestUpdatesOfOneSessionAllCount(t *testing.T) {
-	c := testhost.StartRedis(t).Client(nil)
-	sites := []site{newSite(t, c), newSite(t, c)}
+	r := testhost.StartRedis(t)
+	sites := []site{newSite(t, r.Client(nil)), newSite(t, r.Client(nil))} // as in two processes
 	cookie, err := sites[0].request(t, nil, login)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
