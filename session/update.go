@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lazyreq/lazyreq/session/storage"
@@ -12,12 +13,24 @@ import (
 // update needs that many only if many processes update the same field.
 const updateTries = 64
 
+// After earlyTries, an update pauses for a random time of up to maxPause before each try. Otherwise, the tries of two
+// servers can stay in step, so that those of one server always come second.
+const (
+	earlyTries = 8
+	maxPause   = 2 * time.Millisecond
+)
+
 // update replaces a field with the result of fn. It does not hold s.mu while fn runs.
 func (s *state) update(ctx context.Context, name string, fn func(storage.Value) (storage.Value, error)) error {
 	if name == "" {
 		return errNoName
 	}
 	for try := range updateTries {
+		if try >= earlyTries {
+			if err := waitFor(ctx, nil, rand.N(maxPause)); err != nil {
+				return err
+			}
+		}
 		if done, err := s.tryUpdate(ctx, name, fn, try > 0); done || err != nil {
 			return err
 		}
@@ -38,7 +51,7 @@ func (s *state) tryUpdate(ctx context.Context, name string, fn func(storage.Valu
 		before, leave := s.m.enterQueue(turn{t.locator, name})
 		defer leave()
 		if before != nil {
-			if err := waitForTurn(ctx, before); err != nil {
+			if err := waitFor(ctx, before, maxTurnWait); err != nil {
 				return false, err
 			}
 			stale = true
@@ -163,12 +176,12 @@ func (m *Manager) enterQueue(t turn) (before <-chan struct{}, leave func()) {
 	}
 }
 
-// waitForTurn waits until before is closed or maxTurnWait has passed. It returns an error if ctx ends first.
-func waitForTurn(ctx context.Context, before <-chan struct{}) error {
-	timer := time.NewTimer(maxTurnWait)
+// waitFor waits until done is closed or limit has passed. It returns an error if ctx ends first.
+func waitFor(ctx context.Context, done <-chan struct{}, limit time.Duration) error {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-before:
+	case <-done:
 	case <-timer.C:
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -12,11 +12,11 @@ import (
 	"github.com/lazyreq/lazyreq/session"
 )
 
-// TestUpdatesOfOneSessionAllCount updates a field 640 times, with 32 updates at a time, on two servers that share a
-// Redis.
+// TestUpdatesOfOneSessionAllCount updates a field 640 times, with 32 updates at a time, on two servers that share a Redis
+// client. Then their calls share round trips, and their tries are in step most easily.
 func TestUpdatesOfOneSessionAllCount(t *testing.T) {
-	r := testhost.StartRedis(t)
-	sites := []site{newSite(t, r.Client(nil)), newSite(t, r.Client(nil))} // as in two processes
+	c := testhost.StartRedis(t).Client(nil)
+	sites := []site{newSite(t, c), newSite(t, c)}
 	cookie, err := sites[0].request(t, nil, login)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
