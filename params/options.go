@@ -73,8 +73,8 @@ type Options struct {
 	Validate func(ctx context.Context, v any) error
 
 	// Routes are the budgets of single routes. The keys are patterns, as in the request's Pattern. In a
-	// route's budget, the zero value means the value for the other routes. Serve of a server logs a warning for
-	// patterns that none of its routes has.
+	// route's budget, the zero value means the value for the other routes. Serve of a server logs a warning for a
+	// pattern here that is not a route of the server.
 	Routes map[string]Options
 
 	extends bool // a route's ReadTimeout is longer than that of the others
